@@ -1,4 +1,4 @@
-"""Clients that print nothing of their own, unless somebody wants to read it."""
+"""librdkafka clients without log output, unless it is requested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": 1000}
 
 
 @pytest.mark.parametrize(("more", "is_told"), [({}, False), ({"debug": "broker"}, True)])
-def test_lines_are_printed_where_somebody_asks_for_them(
+def test_requested_log_lines_are_printed(
     more: dict[str, str], is_told: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     properties = {**NOBODY, **more}
@@ -23,7 +23,7 @@ def test_lines_are_printed_where_somebody_asks_for_them(
     assert bool(capfd.readouterr().err) == is_told
 
 
-def test_only_who_asks_for_nothing_has_a_logger() -> None:
-    """To which librdkafka tells what is fatal, which it prints at log level 0, too."""
+def test_quiet_clients_get_a_logger() -> None:
+    """librdkafka would print fatal errors even at log level 0."""
     assert "logger" in without_lines({})
     assert "logger" not in without_lines({"debug": "all"})

@@ -1,4 +1,4 @@
-"""A registry of schemas that leads elsewhere."""
+"""A schema registry that redirects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ asked: list[tuple[str, str | None]] = []
 
 
 class Elsewhere(BaseHTTPRequestHandler):
-    """Leads on."""
+    """Redirects each request."""
 
     def do_GET(self) -> None:
         asked.append((self.path, self.headers.get("Authorization")))
@@ -31,7 +31,7 @@ def port() -> Iterator[int]:
 
 
 def test_redirection_is_not_followed(port: int) -> None:
-    """The password would go along."""
+    """It would receive the password."""
     with pytest.raises(RegistryError, match=f"http://127.0.0.1:{port}/a%2Fb/1: 302 Found") as told:
         SchemaRegistry(f"http://ann:secret@127.0.0.1:{port}/", 10).ask("a/b", "1")
     assert told.value.status == 302

@@ -1,4 +1,4 @@
-"""Which files become fewer ones."""
+"""The choice of files that a compaction merges."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def file(topic: str, day: int, number: int, size: int, records: int = 10) -> Arc
     return ArchivedFile(f"topic={topic}/date=2026-01-0{day}/{number}.parquet", records, size)
 
 
-def test_several_small_files_of_a_day_are_one() -> None:
-    """Large ones, and small ones that are alone, stay; each topic is a run of its own."""
+def test_small_files_of_a_day_are_merged() -> None:
+    """Large files, and single small ones, stay. Each topic is compacted separately."""
     small = [file("orders", 1, number, 40) for number in range(3)]
     alone, large = file("orders", 2, 0, 40), file("orders", 1, 9, 50)
     others = [file("clicks", 1, number, 1) for number in range(2)]
@@ -24,7 +24,7 @@ def test_several_small_files_of_a_day_are_one() -> None:
     assert plan([alone, large], target_bytes=100) == []
 
 
-def test_rows_that_are_larger_than_a_file_have_one_each() -> None:
+def test_rows_larger_than_a_file_have_a_file_each() -> None:
     huge = [file("orders", 1, number, 4, records=1) for number in range(2)]
     [planned] = plan(huge, target_bytes=10)
     assert planned.most_rows == 2

@@ -1,4 +1,4 @@
-"""How far a restore is, as its file tells it."""
+"""The journal file of a restore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.failing_files import Died, DyingFiles
 FIRST = Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17})
 
 
-def test_journal_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_journal_is_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "restores" / "one.json"
     with Journal(path) as journal:
         assert journal.now is None
@@ -25,7 +25,7 @@ def test_journal_comes_back_as_it_was(tmp_path: Path) -> None:
         assert journal.now == Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17}, {0: 10})
 
 
-def test_journal_is_one_restores_alone(tmp_path: Path) -> None:
+def test_journal_belongs_to_one_restore(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     with Journal(path) as journal:
         journal.put(FIRST)
@@ -37,7 +37,7 @@ def test_journal_is_one_restores_alone(tmp_path: Path) -> None:
                 journal.check(*other)
 
 
-def test_killed_journal_write_leaves_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_killed_write_leaves_the_old_or_new_journal(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     die_at, seen = 0, set()
     while True:
@@ -57,12 +57,12 @@ def test_killed_journal_write_leaves_the_old_or_the_new_one(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"format": "pybroker-restore", "version": 9}', b"\x00\xff"])
-def test_file_that_is_no_journal_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_other_file_is_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "one.json").write_bytes(data)
 
     with pytest.raises(DamagedArchive):
         Journal(tmp_path / "one.json")
 
 
-def test_cluster_id_makes_no_other_path(tmp_path: Path) -> None:
+def test_cluster_id_cannot_change_the_path(tmp_path: Path) -> None:
     assert default_path(tmp_path, "../a/b", "orders").parent == tmp_path / "restores"

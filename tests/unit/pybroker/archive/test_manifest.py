@@ -1,4 +1,4 @@
-"""What an archive has, as its manifest tells it."""
+"""The manifest of an archive."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FILE = ArchivedFile("topic=orders/date=2026-01-01/one.parquet", 5, 100)
 MANIFEST = Manifest("read_committed", "run-1", (ArchivedRange("orders", 0, 0, 7, 5, BIG),), (FILE,), ("topic=a/b",))
 
 
-def test_manifest_comes_back_as_it_was() -> None:
+def test_manifest_is_read_as_written() -> None:
     assert decode(encode(MANIFEST), "here") == MANIFEST
     assert decode(encode(Manifest()), "here") == Manifest()
     assert decode(encode(Manifest(table="delta")), "here") == Manifest(table="delta")
 
 
-def test_runs_add_up() -> None:
-    """Ranges and files of a run come to those before; nothing is replaced any more."""
+def test_runs_are_added() -> None:
+    """Ranges and files of a run are appended; the list of replaced files is cleared."""
     more = ArchivedRange("orders", 0, 7, 9, 2, 3)
     other = ArchivedFile("topic=orders/date=2026-01-02/two.parquet", 2, 50)
 
@@ -45,7 +45,7 @@ def test_compaction_replaces_files_and_merges_ranges() -> None:
     assert after.ranges == (ArchivedRange("orders", 0, 0, 9, 7, 2),)
 
 
-def test_ranges_with_a_gap_between_them_or_of_others_stay_apart() -> None:
+def test_ranges_with_gaps_or_of_other_partitions_stay_apart() -> None:
     ranges = [
         ArchivedRange("orders", 1, 5, 6, 1, 1),
         ArchivedRange("orders", 0, 0, 4, 4, 1),
@@ -70,7 +70,7 @@ def test_ranges_with_a_gap_between_them_or_of_others_stay_apart() -> None:
         (lambda told: told.update(table="iceberg"), "table format 'iceberg' is not supported"),
     ],
 )
-def test_manifest_that_is_none_is_refused(change: Callable[[dict[str, Any]], object], said: str) -> None:
+def test_invalid_manifest_is_rejected(change: Callable[[dict[str, Any]], object], said: str) -> None:
     told = json.loads(encode(MANIFEST))
     change(told)
 
@@ -78,8 +78,8 @@ def test_manifest_that_is_none_is_refused(change: Callable[[dict[str, Any]], obj
         decode(json.dumps(told).encode(), "here")
 
 
-def test_manifest_that_is_cut_off_is_refused() -> None:
-    """Whole or not at all: no part of one is taken for one."""
+def test_truncated_manifest_is_rejected() -> None:
+    """No part of it is used."""
     data = encode(MANIFEST).rstrip()
     for size in range(len(data)):
         with pytest.raises(DamagedArchive):

@@ -1,4 +1,4 @@
-"""Which offsets are archived next."""
+"""The offsets that the next run archives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pybroker.archive.planning import LogEnds, Lost, steps, wanted_ranges
 from pybroker.source.ranges import OffsetRange
 
 
-def test_ranges_go_from_the_archives_end_to_the_settled_end() -> None:
-    """Of a partition, or a topic, that is new from its first offset; none where nothing is new."""
+def test_ranges_go_from_the_archive_to_the_settled_end() -> None:
+    """New partitions and topics start at their first offset. Without new records there is no range."""
     ends = [
         LogEnds("clicks", 0, 5, 50, 60),
         LogEnds("orders", 0, 0, 50, 60),
@@ -28,7 +28,7 @@ def test_ranges_go_from_the_archives_end_to_the_settled_end() -> None:
 
 
 def test_empty_partition_is_recorded_at_the_first_archive() -> None:
-    """What comes into it later, and goes before it is archived, is lost, as it is of one that was made later."""
+    """Records that come later and are deleted before a run are then a loss, as for later partitions."""
     first = wanted_ranges([LogEnds("orders", 0, 0, 9, 9), LogEnds("orders", 1, 7, 7, 7)], {}, skip_lost=False)
     assert first.ranges == [OffsetRange("orders", 0, 0, 9), OffsetRange("orders", 1, 7, 7)]
 
@@ -42,12 +42,12 @@ def test_empty_partition_is_recorded_at_the_first_archive() -> None:
         assert plan.ranges == [OffsetRange("orders", late.partition, late.earliest, late.settled)]
 
 
-def test_settled_end_before_the_archives_is_no_range() -> None:
-    """The user leaves more offsets than before."""
+def test_settled_end_before_the_archive_is_no_range() -> None:
+    """The user now leaves more offsets than before."""
     assert wanted_ranges([LogEnds("orders", 0, 0, 5, 20)], {("orders", 0): 9}, skip_lost=False).ranges == []
 
 
-def test_lost_offsets_stop_it_or_are_told() -> None:
+def test_lost_offsets_are_an_error_or_reported() -> None:
     ends = [LogEnds("orders", 0, 30, 50, 50)]
 
     with pytest.raises(LogChanged, match="begins at offset 30, and is archived up to 12"):
@@ -58,14 +58,14 @@ def test_lost_offsets_stop_it_or_are_told() -> None:
 
 
 @pytest.mark.parametrize("skip", [True, False])
-def test_log_that_ends_before_its_archive_is_another_one(skip: bool) -> None:
+def test_log_that_ends_before_its_archive_is_another_topic(skip: bool) -> None:
     with pytest.raises(LogChanged, match="was the topic deleted and created again"):
         wanted_ranges([LogEnds("orders", 0, 0, 5, 5)], {("orders", 0): 12}, skip_lost=skip)
 
 
 @pytest.mark.parametrize("most", [1, 3, 10, 1000])
-def test_steps_cover_each_offset_once_and_in_order(most: int) -> None:
-    """An empty range, which says where a partition begins, comes first."""
+def test_steps_cover_each_offset_once_in_order(most: int) -> None:
+    """An empty range, which records the partition's start, comes first."""
     ranges = [OffsetRange("orders", 0, 5, 30), OffsetRange("orders", 1, 0, 2), OffsetRange("orders", 2, 4, 4)]
     turns = list(steps(ranges, most))
 

@@ -1,4 +1,4 @@
-"""Which rows of a restore are next, and which keep their offsets."""
+"""The rows that a restore writes next, and those that keep their offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RANGES = [
 
 
 def begun(base: int, restored: int | None = None) -> Restoring:
-    """A restore that has begun at an offset, and perhaps come to its end."""
+    """Return a restore that began at an offset and is perhaps complete."""
     done = {} if restored is None else {0: restored}
     return Restoring("orders", "back", "cluster", (7, 0), {0: base}, done)
 
@@ -28,7 +28,7 @@ def plan(latest: int, state: Restoring | None = None, *, append: bool = False) -
     return planned
 
 
-def test_empty_partition_takes_all_from_its_beginning() -> None:
+def test_empty_partition_gets_all_rows() -> None:
     planned = plan(0)
 
     assert planned == PartitionPlan(0, base=0, total=25, there=0, start=0, index=0, kept_below=10)
@@ -50,14 +50,14 @@ def test_restore_resumes_in_the_range_of_the_last_row(base: int, there: int, sta
     assert planned.kept_below == (10 if base == 0 else 0)
 
 
-def test_partition_with_records_needs_to_be_asked_for() -> None:
+def test_partition_with_records_needs_confirmation() -> None:
     with pytest.raises(UnusableTarget, match="--append"):
         plan(3)
     assert plan(3, append=True).base == 3
 
 
-def test_later_records_of_others_are_allowed_once_complete() -> None:
-    """Before that it is."""
+def test_foreign_records_are_allowed_once_complete() -> None:
+    """Not before."""
     assert plan(26, begun(0, 25)).is_complete
     with pytest.raises(UnusableTarget, match="another producer writes there"):
         plan(26, begun(0))
@@ -65,7 +65,7 @@ def test_later_records_of_others_are_allowed_once_complete() -> None:
         plan(26, begun(0, 15))
 
 
-def test_partition_that_ends_before_its_restore_began_is_another() -> None:
+def test_partition_that_ends_before_its_restore_is_another() -> None:
     with pytest.raises(UnusableTarget, match="another topic"):
         plan(3, begun(4))
 

@@ -1,4 +1,4 @@
-"""Archives whose process ends at any call: each row is there once, and nothing else, when the command is repeated."""
+"""The archive process dies at any call: after a repetition each row is there once, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDS = [LogEnds("orders", partition, 0, 12, 12) for partition in (0, 1)]
 def archive_once(
     root: Path, files: Files, ends: list[LogEnds] = ENDS, step_offsets: int = 14, table: str | None = None
 ) -> None:
-    """As the command does."""
+    """Archive as the command does."""
     step = files.count if isinstance(files, DyingFiles) else lambda name: None
     with Archive(root, writing=True, files=files) as archive:
         if table is not None:
@@ -39,7 +39,7 @@ def archive_once(
 
 
 def compact_once(root: Path, files: Files) -> tuple[int, int]:
-    """As the command does."""
+    """Compact as the command does."""
     step = files.count if isinstance(files, DyingFiles) else lambda name: None
 
     def rewrite(wanted: Compaction, folder: Path) -> tuple[object, object]:
@@ -54,12 +54,12 @@ def compact_once(root: Path, files: Files) -> tuple[int, int]:
 
 
 def visible(root: Path) -> list[Row]:
-    """What any reader of Parquet sees."""
+    """Return the rows that any reader of Parquet sees."""
     return sorted(row for path in root.glob("topic=*/date=*/*.parquet") for row in read_rows(path))
 
 
 def in_table(root: Path) -> list[Row]:
-    """What a reader of the Delta table sees, all of whose files have to be there; nothing where there is no table."""
+    """Return the rows of the Delta table, all of whose files have to exist, or None without a table."""
     there: set[str] = set()
     for version in sorted((root / "_delta_log").glob("*.json")):
         for action in map(json.loads, version.read_text().splitlines()):
@@ -69,7 +69,7 @@ def in_table(root: Path) -> list[Row]:
 
 
 def check(root: Path, rows: list[Row] = LOG) -> None:
-    """That the archive has these rows, each once, in its files and by its manifest, and nothing else."""
+    """Assert that files and manifest have exactly these rows, each once."""
     with Archive(root, writing=False) as archive:
         assert sorted(row for path in archive.paths() for row in read_rows(Path(path))) == sorted(rows)
         assert archive.strangers() == archive.missing() == archive.table_problems() == []
@@ -84,7 +84,7 @@ def check(root: Path, rows: list[Row] = LOG) -> None:
 
 
 def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Path]) -> int:
-    """Let the process end at each call of its own in turn; `act` is then repeated until it comes to its end."""
+    """Let the process die at each of its calls in turn; then repeat `act` until it completes."""
     die_at = 0
     while True:
         die_at += 1
@@ -92,8 +92,8 @@ def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Pa
         with suppress(Died):
             act(root, files)
         rows = in_table(root) if (root / "_delta_log").exists() else visible(root) if root.exists() else []
-        assert len(rows) == len(set(rows)), f"rows are seen twice after {files.calls}"
-        again = DyingFiles(die_at // 2)  # and once more on the way back
+        assert len(rows) == len(set(rows)), f"rows are duplicated after {files.calls}"
+        again = DyingFiles(die_at // 2)  # and once more during the recovery
         with suppress(Died):
             act(root, again)
         act(root, Files())
@@ -103,8 +103,8 @@ def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Pa
 
 
 @pytest.mark.parametrize(("table", "step"), [("parquet", 14), ("delta", 1000)])
-def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, table: str, step: int) -> None:
-    """Two turns, or one of a Delta table, with a process that ends at each call, twice."""
+def test_killed_archiving_loses_and_duplicates_no_row(tmp_path: Path, table: str, step: int) -> None:
+    """Two runs, or one with a Delta table; the process dies twice at each call."""
     roots = iter(range(10_000))
 
     calls = at_each_call(
@@ -114,7 +114,7 @@ def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, 
     assert calls > 30
 
 
-def test_partitions_that_have_nothing_any_more_need_no_job(tmp_path: Path) -> None:
+def test_partitions_without_new_records_need_no_job(tmp_path: Path) -> None:
     def job(ranges: Sequence[OffsetRange], folder: Path) -> Iterable[Sums]:
         raise AssertionError("there is nothing to write")
 
@@ -125,7 +125,7 @@ def test_partitions_that_have_nothing_any_more_need_no_job(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("table", ["parquet", "delta"])
-def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, table: str) -> None:
+def test_killed_compaction_loses_and_duplicates_no_row(tmp_path: Path, table: str) -> None:
     roots = iter(range(10_000))
 
     def archived() -> Path:
@@ -143,8 +143,8 @@ def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path,
     assert at_each_call(both, archived) > 20
 
 
-def test_what_is_there_already_is_not_archived_again(tmp_path: Path) -> None:
-    """More comes, and comes behind what was there."""
+def test_archived_rows_are_not_archived_again(tmp_path: Path) -> None:
+    """New rows are appended."""
     root = tmp_path / "lake"
     archive_once(root, Files(), [each._replace(settled=6) for each in ENDS], 1000)
     check(root, [row for row in LOG if row[2] < 6])
@@ -158,7 +158,7 @@ def test_what_is_there_already_is_not_archived_again(tmp_path: Path) -> None:
         ]
 
 
-def test_compacting_again_finds_nothing_to_do(tmp_path: Path) -> None:
+def test_second_compaction_does_nothing(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     archive_once(root, Files())
     gone, come = compact_once(root, Files())
@@ -168,8 +168,8 @@ def test_compacting_again_finds_nothing_to_do(tmp_path: Path) -> None:
     check(root)
 
 
-def test_rows_that_changed_in_a_compaction_do_not_count(tmp_path: Path) -> None:
-    """The old files stay, and what was written goes."""
+def test_compaction_that_changes_rows_is_dropped(tmp_path: Path) -> None:
+    """The old files stay, and the new ones are deleted."""
     root = tmp_path / "lake"
     archive_once(root, Files())
 
@@ -183,8 +183,8 @@ def test_rows_that_changed_in_a_compaction_do_not_count(tmp_path: Path) -> None:
     check(root)
 
 
-def test_job_that_fails_leaves_the_archive_as_it_was(tmp_path: Path) -> None:
-    """Also one that writes what it was not asked for."""
+def test_failed_job_leaves_the_archive_unchanged(tmp_path: Path) -> None:
+    """Also a job that writes other rows than requested."""
     root = tmp_path / "lake"
     with Archive(root, writing=True) as archive:
         plan = wanted_ranges(ENDS, {}, skip_lost=False)
@@ -204,7 +204,7 @@ def test_job_that_fails_leaves_the_archive_as_it_was(tmp_path: Path) -> None:
     check(root, [])
 
 
-def test_archive_is_one_writers_and_many_readers(tmp_path: Path) -> None:
+def test_archive_has_one_writer_and_many_readers(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     with Archive(root, writing=True):
         for writing_too in (True, False):
@@ -214,8 +214,8 @@ def test_archive_is_one_writers_and_many_readers(tmp_path: Path) -> None:
         Archive(root, writing=True)
 
 
-def test_folder_that_is_no_archive_is_left_alone(tmp_path: Path) -> None:
-    """Neither made into one, nor read as one."""
+def test_other_directory_is_refused(tmp_path: Path) -> None:
+    """It is neither converted to an archive nor read as one."""
     (tmp_path / "mine.txt").touch()
 
     with pytest.raises(DamagedArchive, match=r"not empty: it contains mine\.txt"):
@@ -228,7 +228,7 @@ def test_folder_that_is_no_archive_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_archive_becomes_a_delta_table(tmp_path: Path) -> None:
-    """With all that it has, and stays one; a version for each run, of which a compaction changes no data."""
+    """With all its rows, and for good. Each run is a version, and a compaction changes no data."""
     root = tmp_path / "lake"
     archive_once(root, Files(), [each._replace(settled=6) for each in ENDS], 1000)
     with Archive(root, writing=True) as archive:
@@ -255,8 +255,8 @@ def test_archive_becomes_a_delta_table(tmp_path: Path) -> None:
     assert added["partitionValues"] == {"topic": "orders", "date": added["path"].split("/")[1].removeprefix("date=")}
 
 
-def test_delta_log_that_is_damaged_is_told(tmp_path: Path) -> None:
-    """And made anew once it is removed; files that others have put there are told of, too."""
+def test_damaged_delta_log_is_an_error(tmp_path: Path) -> None:
+    """It is written again once it is removed. Foreign files in the table are reported."""
     root = tmp_path / "lake"
     archive_once(root, Files(), ENDS, 1000, "delta")
     first, second = sorted((root / "_delta_log").iterdir())
@@ -289,8 +289,8 @@ def test_archive_keeps_its_isolation_level(tmp_path: Path) -> None:
             archive.set_isolation("read_committed")
 
 
-def test_manifest_on_the_disk_follows_each_turn(tmp_path: Path) -> None:
-    """A broker's retention goes by it (pybroker.archives): what it says is archived when it says so."""
+def test_manifest_is_written_by_each_run(tmp_path: Path) -> None:
+    """A broker's retention relies on it, so its ranges have to be archived."""
     root = tmp_path / "lake"
     stored: list[Mapping[TopicPartition, int]] = []
     write_rows = writing(LOG)

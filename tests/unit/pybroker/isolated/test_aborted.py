@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, by known ranges and by a Fetch's list."""
+"""Batches of aborted transactions, found by known ranges and by the list of a Fetch response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pybroker.isolated.entries import IsAborted
 
 
 def data(base_offset: int, producer_id: int = 7, *, transactional: bool = True) -> bytes:
-    """A batch of two records."""
+    """Return a batch of two records."""
     builder = BatchBuilder(base_offset, producer_id=producer_id, producer_epoch=0, transactional=transactional)
     builder.append(0, None, b"one")
     builder.append(0, None, b"two")
@@ -46,7 +46,7 @@ def test_range_goes_from_the_first_batch_to_the_marker(batch: bytes, aborted: bo
 
 
 def test_fetched_transaction_ends_at_its_marker() -> None:
-    """What the same producer writes behind the marker is another transaction, unless that is in the list, too."""
+    """Later batches of the producer are another transaction, unless that is in the list too."""
     is_aborted = FetchedAborted([(7, 20), (7, 10)])
 
     batches = data(10), data(12), marker(14), data(15), marker(17, commit=True), data(20), marker(22), data(23)
@@ -54,7 +54,7 @@ def test_fetched_transaction_ends_at_its_marker() -> None:
     assert judged(is_aborted, *batches) == [True, True, False, False, False, True, False, False]
 
 
-def test_fetched_transactions_of_two_producers_lie_side_by_side() -> None:
+def test_fetched_transactions_of_producers_overlap() -> None:
     is_aborted = FetchedAborted([(7, 10), (8, 12)])
 
     batches = data(10), data(12, 8), data(14, 9), marker(16), data(17, 8), data(19), marker(21, 8), data(22, 8)

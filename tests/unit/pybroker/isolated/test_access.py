@@ -1,4 +1,4 @@
-"""TLS and SASL by options: what is missing or wrong is named before any broker is asked."""
+"""Options for TLS and SASL: missing and invalid ones are reported before any connection."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
         ),
     ],
 )
-def test_options_that_say_too_little_are_named(properties: dict[str, str], said: str) -> None:
+def test_incomplete_options_are_named(properties: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableOption) as refused:
         Access({"security.protocol": "SASL_PLAINTEXT", **properties})
     assert said in str(refused.value)
@@ -78,7 +78,7 @@ def test_options_that_say_too_little_are_named(properties: dict[str, str], said:
         ),
     ],
 )
-def test_stores_that_cannot_be_read_are_named(properties: dict[str, str], said: str) -> None:
+def test_unreadable_stores_are_named(properties: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableOption) as refused:
         Access({"security.protocol": "SSL", **properties})
     assert said in str(refused.value)
@@ -100,7 +100,7 @@ def test_stores_of_all_kinds_are_read(authority: Authority) -> None:
 
 
 def test_token_of_a_file_is_read_each_time(tmp_path: Path) -> None:
-    """Somebody renews it."""
+    """It may have been renewed."""
     path = tmp_path / "a token"
     path.write_text("first\n")
     access = Access(

@@ -1,4 +1,4 @@
-"""Leaders that are found, lost and found again; brokers that are not there."""
+"""Leaders that move, and brokers that are down."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def end_of_log(connection: Connection) -> int:
 
 
 def hosts(broker: BrokerDouble) -> list[str]:
-    """Who was asked for offsets."""
+    """Return the hosts that got ListOffsets."""
     return [host for api, host, _ in broker.calls if api is LIST_OFFSETS]
 
 
 def test_partitions_by_name_and_by_pattern(cluster: Cluster) -> None:
-    """A pattern has to match the whole name, and the broker's own topics are not meant."""
+    """A pattern has to match the whole name. It matches no internal topics."""
     assert cluster.partitions([TOPIC]) == [(TOPIC, 0), (TOPIC, 1)]
     assert cluster.partitions(None, "o.*s") == [(TOPIC, 0), (TOPIC, 1)]
     assert cluster.partitions(None, "order") == []
@@ -68,7 +68,7 @@ def test_request_follows_the_leader(cluster: Cluster, broker: BrokerDouble) -> N
     assert hosts(broker) == ["one", "one", "two"]
 
 
-def test_broken_connection_is_made_anew(cluster: Cluster, broker: BrokerDouble) -> None:
+def test_broken_connection_is_replaced(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.fail(LIST_OFFSETS, ConnectionFailed, ConnectionFailed)
 
     assert cluster.at_leader(PLACE, end_of_log) == 0
@@ -82,7 +82,7 @@ def test_partition_without_a_leader_is_waited_for(cluster: Cluster, broker: Brok
     assert broker.now_s > 0
 
 
-def test_partition_without_a_leader_holds_up_no_other(cluster: Cluster, broker: BrokerDouble) -> None:
+def test_partition_without_a_leader_delays_no_other(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.partitions[1].leader = -1
 
     assert cluster.partitions([TOPIC]) == [(TOPIC, 0), (TOPIC, 1)]
@@ -93,7 +93,7 @@ def test_partition_without_a_leader_holds_up_no_other(cluster: Cluster, broker: 
     assert broker.now_s >= 1
 
 
-def test_patience_has_an_end(cluster: Cluster, broker: BrokerDouble) -> None:
+def test_retries_end_after_the_timeout(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.fail(LIST_OFFSETS, *[ErrorCode.NOT_LEADER_OR_FOLLOWER] * 100)
 
     with pytest.raises(BrokerFailed, match="not the leader"):
@@ -101,7 +101,7 @@ def test_patience_has_an_end(cluster: Cluster, broker: BrokerDouble) -> None:
     assert 1 <= broker.now_s < 1.5
 
 
-def test_error_that_stays_is_told_at_once(cluster: Cluster, broker: BrokerDouble) -> None:
+def test_permanent_error_is_raised_at_once(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.fail(LIST_OFFSETS, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     with pytest.raises(BrokerFailed, match="orders"):
@@ -109,12 +109,12 @@ def test_error_that_stays_is_told_at_once(cluster: Cluster, broker: BrokerDouble
     assert broker.now_s == 0
 
 
-def test_unknown_error_code_is_told_as_it_is() -> None:
+def test_unknown_error_code_is_shown_as_a_number() -> None:
     with pytest.raises(BrokerFailed, match="error 9999"):
         check(9999, TOPIC)
 
 
-def test_any_of_the_bootstrap_servers_will_do(broker: BrokerDouble) -> None:
+def test_any_bootstrap_server_suffices(broker: BrokerDouble) -> None:
     several = Cluster({**PROPERTIES, "bootstrap.servers": "one:9092, two:9092"}, lambda: broker.now_s)
     broker.down = {"one"}
     assert several.partitions([TOPIC]) == [(TOPIC, 0), (TOPIC, 1)]
@@ -135,12 +135,12 @@ def test_any_of_the_bootstrap_servers_will_do(broker: BrokerDouble) -> None:
         ({"request.timeout.ms": "soon"}, "'soon'"),
     ],
 )
-def test_properties_that_make_no_sense_are_named(properties: dict[str, str], said: str) -> None:
+def test_invalid_properties_are_named(properties: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         Cluster({**PROPERTIES, **properties})
 
 
-def test_cluster_is_kept_until_something_fails(broker: BrokerDouble) -> None:
+def test_cluster_is_cached_until_a_failure(broker: BrokerDouble) -> None:
     with kept_cluster(PROPERTIES) as first:
         pass
     with pytest.raises(UnknownPartition), kept_cluster(PROPERTIES) as second:

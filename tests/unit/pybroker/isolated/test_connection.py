@@ -19,7 +19,7 @@ VERSIONS = serves((METADATA, 4, 7))
 METADATA_ANSWER = answer(METADATA, cluster_id="here")
 
 
-def test_newest_version_of_both_is_spoken() -> None:
+def test_newest_common_version_is_used() -> None:
     with (
         scripted_broker((VERSIONS, METADATA_ANSWER)) as port,
         closing(Connection("127.0.0.1", port, timeout_s=10)) as connection,
@@ -31,7 +31,7 @@ def test_newest_version_of_both_is_spoken() -> None:
 
 
 @pytest.mark.parametrize(("api", "most"), [(METADATA, 3), (FETCH, 12)])
-def test_api_that_the_broker_does_not_serve_is_named(api: object, most: int) -> None:
+def test_unsupported_api_is_named(api: object, most: int) -> None:
     with scripted_broker((VERSIONS,)) as port, closing(Connection("127.0.0.1", port, timeout_s=10)) as connection:
         with pytest.raises(BrokerFailed, match=r"serves (Metadata|Fetch) in versions"):
             connection.version(api, most)  # type: ignore[arg-type]
@@ -49,14 +49,14 @@ def test_api_that_the_broker_does_not_serve_is_named(api: object, most: int) -> 
     ],
     ids=["none", "cut off", "another one", "too short", "negative size"],
 )
-def test_answer_that_is_none_breaks_the_connection(bad: Answer) -> None:
+def test_invalid_response_breaks_the_connection(bad: Answer) -> None:
     with scripted_broker((VERSIONS, bad)) as port, closing(Connection("127.0.0.1", port, timeout_s=10)) as connection:
         with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{port}: "):
             connection.call(METADATA, 9, topics=[])
         assert connection.is_broken
 
 
-def test_nobody_listens_or_answers() -> None:
+def test_refused_connection_and_timeout_are_errors() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(ConnectionFailed, match="timed out"):

@@ -1,4 +1,4 @@
-"""Data directories as rows: all records, ranges by offset and by time, transactions, and what is not whole."""
+"""Data directories as rows: all records, ranges by offset or time, transactions, and damaged files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
 
 def written(root: Path) -> PartitionLog:
-    """A log of several segments, a batch of three records at a time, a second apart."""
+    """A log of several segments with batches of three records, a second apart."""
     log = open_log(root, SMALL)
     for number in range(0, 60, 3):
         append(log, batch(*[b"value-%d" % (number + each) for each in range(3)], timestamp=T0 + number * 1000))
@@ -37,7 +37,7 @@ def written(root: Path) -> PartitionLog:
 
 
 def test_all_records_come_in_order_with_all_their_columns(tmp_path: Path) -> None:
-    """Names and types are those of Spark's Kafka source; headers are null where there are none."""
+    """They have the names and types of Spark's Kafka source. Headers are null if there are none."""
     log = open_log(tmp_path)
     builder = BatchBuilder(codec=Codec.ZSTD)
     builder.append(T0, b"key", b"one", (("name", b"content"), ("null", None)))
@@ -58,8 +58,8 @@ def test_all_records_come_in_order_with_all_their_columns(tmp_path: Path) -> Non
     assert timedelta(milliseconds=1) == second["timestamp"] - first["timestamp"]
 
 
-def test_segments_are_the_splits(tmp_path: Path) -> None:
-    """Each goes from its base offset to the next one's, so that nothing is read twice or left out."""
+def test_splits_are_the_segments(tmp_path: Path) -> None:
+    """Each goes from its base offset to that of the next, without gap or overlap."""
     log = written(tmp_path)
 
     splits = plan(tmp_path / "orders-0")
@@ -69,8 +69,8 @@ def test_segments_are_the_splits(tmp_path: Path) -> None:
     assert [b"value-%d" % number for number in range(60)] == values(tmp_path / "orders-0")
 
 
-def test_offset_that_is_gone_is_no_silent_gap(tmp_path: Path) -> None:
-    """A partition that is asked for from an offset on which its log no longer has."""
+def test_deleted_start_offset_is_an_error(tmp_path: Path) -> None:
+    """The partition's log now begins later."""
     written(tmp_path)
     (tmp_path / LOG_START_OFFSETS).write_bytes(format_offsets({("orders", 0): 25}))
     with pytest.raises(DataLoss, match="offset 24 is wanted, and the log begins at 25"):
@@ -79,7 +79,7 @@ def test_offset_that_is_gone_is_no_silent_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "behind"), [(0, 60), (1, 2), (17, 44), (59, 60), (30, 30), (44, 17), (60, 99)])
-def test_range_is_exact_also_within_a_batch(tmp_path: Path, start: int, behind: int) -> None:
+def test_range_may_begin_and_end_within_a_batch(tmp_path: Path, start: int, behind: int) -> None:
     written(tmp_path)
 
     found = offsets(tmp_path / "orders-0", start=at_offset(start), end=at_offset(behind))
@@ -87,8 +87,8 @@ def test_range_is_exact_also_within_a_batch(tmp_path: Path, start: int, behind: 
     assert list(range(start, min(60, behind))) == found
 
 
-def test_single_partitions_have_bounds_of_their_own(tmp_path: Path) -> None:
-    """Others are not looked at; one that there is not is named."""
+def test_partitions_have_their_own_bounds(tmp_path: Path) -> None:
+    """Other partitions are not read. A missing one is an error."""
     written(tmp_path)
     shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-1")
     shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-2")
@@ -106,8 +106,8 @@ def test_single_partitions_have_bounds_of_their_own(tmp_path: Path) -> None:
         plan(tmp_path, assigned=[("orders", 0), ("orders", 7)])
 
 
-def test_ends_tell_what_is_closed(tmp_path: Path) -> None:
-    """Where the last segment begins; no further than the first transaction that is open."""
+def test_end_offsets_exclude_unfinished_data(tmp_path: Path) -> None:
+    """The active segment, and everything from the first open transaction on."""
     log = written(tmp_path)
     wanted = {"path": str(tmp_path), "topics": ["orders"]}
     last = log.segments.base_offsets[-1]
@@ -121,7 +121,7 @@ def test_ends_tell_what_is_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1, 29, 30, 58, 59])
-def test_time_is_that_of_the_first_record_no_older(tmp_path: Path, first: int) -> None:
+def test_time_selects_the_first_record_no_older(tmp_path: Path, first: int) -> None:
     written(tmp_path)
     times = [T0 + number // 3 * 3000 + number % 3 for number in range(60)]
 
@@ -142,8 +142,8 @@ def test_time_after_all_records_is_the_end_or_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\x7f" * 40, bytes(4096)])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_damaged_index_costs_time_and_no_record(tmp_path: Path, suffix: str, damage: bytes) -> None:
-    """An index is believed only where a batch bears it out."""
+def test_damaged_index_loses_no_record(tmp_path: Path, suffix: str, damage: bytes) -> None:
+    """An index entry is only used if a batch confirms it."""
     log = written(tmp_path)
     close(log)
     for path in (tmp_path / "orders-0").glob(f"*{suffix}"):
@@ -153,8 +153,8 @@ def test_damaged_index_costs_time_and_no_record(tmp_path: Path, suffix: str, dam
     assert list(range(31, 60)) == offsets(tmp_path / "orders-0", start=at_time(T0 + 30_001))
 
 
-def test_running_broker_is_read_as_far_as_it_has_written(tmp_path: Path) -> None:
-    """Its indexes are longer than their entries, and its last ones are not written yet."""
+def test_directory_of_a_running_broker_is_readable(tmp_path: Path) -> None:
+    """Its index files are preallocated, and its last entries are not written yet."""
     log = written(tmp_path)
 
     assert list(range(60)) == offsets(tmp_path / "orders-0")
@@ -175,8 +175,8 @@ def test_reading_changes_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 500, b"\xff" * 90, bytes(batch(b"cut", b"off"))[:70]])
-def test_log_ends_before_what_is_not_whole(tmp_path: Path, tail: bytes) -> None:
-    """As a recovery would have it."""
+def test_log_ends_before_an_incomplete_batch(tmp_path: Path, tail: bytes) -> None:
+    """As after a recovery."""
     log = written(tmp_path)
     path = Path(log.segments[-1].log.path)
     crash(log)
@@ -187,8 +187,8 @@ def test_log_ends_before_what_is_not_whole(tmp_path: Path, tail: bytes) -> None:
     assert offsets(tmp_path / "orders-0", start=at_time(T0 + 1_000_000)) == []
 
 
-def test_preallocated_segments_have_their_records(tmp_path: Path) -> None:
-    """With `preallocate` zeros follow the last record, for as long as its segment is written to."""
+def test_preallocated_segments_are_readable(tmp_path: Path) -> None:
+    """With `preallocate`, zeros follow the last record of the active segment."""
     log = open_log(tmp_path, LogConfig(segment_bytes=500, index_interval_bytes=100, preallocate=True))
     for number in range(20):
         append(log, batch(b"value-%d" % number, timestamp=T0 + number))
@@ -201,8 +201,8 @@ def test_preallocated_segments_have_their_records(tmp_path: Path) -> None:
     assert offsets(tmp_path / "orders-0", start=at_time(T0 + 20)) == []
 
 
-def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
-    """Only at the end of its last segment can a log be cut without anybody's loss."""
+def test_damage_in_the_middle_is_an_error(tmp_path: Path) -> None:
+    """Only the end of the last segment can be incomplete without a loss."""
     log = written(tmp_path)
     path = Path(log.segments[1].log.path)
     close(log)
@@ -214,8 +214,8 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
         rows(tmp_path / "orders-0")
 
 
-def test_records_that_were_deleted_are_not_read(tmp_path: Path) -> None:
-    """DeleteRecords moves the start into a segment."""
+def test_deleted_records_are_not_read(tmp_path: Path) -> None:
+    """DeleteRecords can move the start into a segment."""
     written(tmp_path)
     (tmp_path / LOG_START_OFFSETS).write_bytes(format_offsets({("orders", 0): 25, ("other", 0): 50}))
 
@@ -224,10 +224,8 @@ def test_records_that_were_deleted_are_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("segment_bytes", [300, 1 << 20])
 @pytest.mark.parametrize("stopped", [True, False])
-def test_committed_records_are_those_of_committed_transactions(
-    tmp_path: Path, segment_bytes: int, stopped: bool
-) -> None:
-    """Aborted ones are found by the transaction indexes, and in the records behind the newest snapshot."""
+def test_read_committed_skips_aborted_records(tmp_path: Path, segment_bytes: int, stopped: bool) -> None:
+    """Aborted transactions come from the transaction indexes, and from the records behind the newest snapshot."""
     log = open_log(tmp_path, LogConfig(segment_bytes=segment_bytes, index_interval_bytes=100))
     of_seven = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     append(log, batch(b"plain-1"))
@@ -247,7 +245,7 @@ def test_committed_records_are_those_of_committed_transactions(
     assert set(values(tmp_path / "orders-0")) == {*committed, b"aborted-1", b"aborted-2", b"aborted-3"}
 
 
-def test_committed_records_end_before_the_first_open_transaction(tmp_path: Path) -> None:
+def test_read_committed_ends_at_the_first_open_transaction(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, batch(b"plain-1"))
     append(log, batch(b"open", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
@@ -259,7 +257,7 @@ def test_committed_records_end_before_the_first_open_transaction(tmp_path: Path)
     assert values(tmp_path / "orders-0") == [b"plain-1", b"open", b"plain-2"]
 
 
-def test_log_directory_gives_its_topics_and_not_the_brokers_own(tmp_path: Path) -> None:
+def test_log_directory_has_its_topics_without_internal_ones(tmp_path: Path) -> None:
     written(tmp_path)
     shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-10")
     shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-2")
@@ -275,7 +273,7 @@ def test_log_directory_gives_its_topics_and_not_the_brokers_own(tmp_path: Path) 
         plan(tmp_path, topics=["other", "missing"])
 
 
-def test_what_is_no_directory_of_records_is_refused(tmp_path: Path) -> None:
+def test_other_directories_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty-0").mkdir()
 
     with pytest.raises(UnusableOption, match="no directory"):
@@ -291,8 +289,8 @@ def test_what_is_no_directory_of_records_is_refused(tmp_path: Path) -> None:
     [path for path in recorded_directories(v2_only=False) if "damaged" not in path.parent.name],
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
-def test_directories_of_apache_kafka_have_their_records(directory: Path) -> None:
-    """All formats and codecs, compacted logs, logs that were killed, and such as have deleted records."""
+def test_directories_of_apache_kafka_are_readable(directory: Path) -> None:
+    """All formats and codecs, compacted logs, logs after a kill, and logs with deleted records."""
     expected = []
     partition = directory.name.rpartition("-")
     deleted = read_offsets(LOCAL, str(directory.parent / LOG_START_OFFSETS)).get((partition[0], int(partition[2])), 0)
@@ -324,7 +322,7 @@ def test_directories_of_apache_kafka_have_their_records(directory: Path) -> None
 
 
 def since_epoch(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With timestamps as times since 1970, which may be before that."""
+    """Return the rows with timestamps as durations since 1970, which may be negative."""
     return [{**row, "timestamp": row["timestamp"] - datetime(1970, 1, 1, tzinfo=UTC)} for row in found]
 
 

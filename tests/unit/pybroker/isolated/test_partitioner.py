@@ -1,4 +1,4 @@
-"""Keys go where Java clients send them."""
+"""The partition of a key, as Java clients compute it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pybroker.isolated.partitioner import murmur2, partition_of
         (b"abc", 479470107),
     ],
 )
-def test_hashes_are_those_of_apache_kafkas_own_test(key: bytes, expected: int) -> None:
+def test_hashes_are_those_of_kafkas_test(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected & 0xFFFFFFFF
     assert partition_of(key, 7) == (expected & 0x7FFFFFFF) % 7
 
 
-def test_key_without_bytes_has_a_partition() -> None:
+def test_empty_key_has_a_partition() -> None:
     assert 0 <= partition_of(b"", 3) < 3

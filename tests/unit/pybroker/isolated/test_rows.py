@@ -1,4 +1,4 @@
-"""Records as columns: batches of a bounded size, and the values for which Arrow and Kafka differ."""
+"""Records as columns: batches of bounded size, and values that differ between Arrow and Kafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record(offset: int, value: bytes | None = b"value", headers: Headers = ()) -
 
 
 def batches(records: list[Record], columns: tuple[str, ...] = ("offset",), **limits: Any) -> list[pa.RecordBatch]:
-    """What is given away, flush included."""
+    """Return the batches of these records, including the flush at the end."""
     found: list[pa.RecordBatch] = []
     rows = Rows(columns, "orders", 3, found.append, **limits)
     rows.add(records, 1, 0, 1 << 40)
@@ -51,15 +51,15 @@ def test_each_column_has_its_type_and_value() -> None:
     ]
 
 
-def test_batches_have_at_most_so_many_rows() -> None:
+def test_batches_have_a_maximal_number_of_rows() -> None:
     found = batches([record(number) for number in range(25)], most_rows=10)
 
     assert [part.num_rows for part in found] == [10, 10, 5]
     assert [row["offset"] for part in found for row in part.to_pylist()] == list(range(25))
 
 
-def test_batch_is_given_away_when_its_bytes_are_enough() -> None:
-    """Keys count, and what was given away before does not."""
+def test_batch_ends_when_its_bytes_suffice() -> None:
+    """Keys count, and earlier batches do not."""
     found: list[pa.RecordBatch] = []
     rows = Rows(("value",), "orders", 0, found.append, most_bytes=1000)
     for number in range(5):
@@ -73,7 +73,7 @@ def test_batch_is_given_away_when_its_bytes_are_enough() -> None:
 
 
 @pytest.mark.parametrize("column", ["key", "headers"])
-def test_bytes_of_headers_count_also_where_they_are_not_wanted(column: str) -> None:
+def test_bytes_of_unselected_headers_count(column: str) -> None:
     found: list[pa.RecordBatch] = []
     rows = Rows((column,), "orders", 0, found.append, most_bytes=1000)
     for number in range(5):
@@ -82,7 +82,7 @@ def test_bytes_of_headers_count_also_where_they_are_not_wanted(column: str) -> N
     assert [part.num_rows for part in found] == [3]
 
 
-def test_bytes_that_no_column_has_are_not_held() -> None:
+def test_bytes_without_a_column_are_not_kept() -> None:
     found: list[pa.RecordBatch] = []
     rows = Rows(("offset", "timestamp"), "orders", 0, found.append, most_bytes=1000)
     rows.add([record(number, bytes(5000)) for number in range(5)], 0, 0, 100)
@@ -110,7 +110,7 @@ drawn_records = st.tuples(
     st.sampled_from([1, 3, 1000]),
     st.sampled_from([1, 500, 1 << 20]),
 )
-def test_columns_have_what_the_records_have(
+def test_columns_equal_the_records(
     drawn: list[list[tuple[int, Any, Any, Any]]],
     codec: Codec,
     columns: tuple[str, ...],
@@ -119,7 +119,7 @@ def test_columns_have_what_the_records_have(
     most_rows: int,
     most_bytes: int,
 ) -> None:
-    """Whatever the batches are like, and wherever it is cut."""
+    """For any batches and any limits."""
     found: list[pa.RecordBatch] = []
     rows = Rows(columns, "orders", 3, found.append, most_rows=most_rows, most_bytes=most_bytes)
     expected, offset = [], 2
@@ -131,7 +131,7 @@ def test_columns_have_what_the_records_have(
         header = parse_header(batch)
         rows.add_batch(batch, header, start, end)
         expected += [one for one in iter_batch_records(batch, header) if start <= one.offset < end]
-        offset = header.next_offset + 1  # a gap
+        offset = header.next_offset + 1  # a gap in the offsets
     rows.flush()
 
     assert all(0 < each.num_rows <= most_rows for each in found)
@@ -152,9 +152,7 @@ def test_columns_have_what_the_records_have(
 
 @pytest.mark.parametrize("columns", [("value",), ("offset", "timestamp"), ("timestamp",)])
 @pytest.mark.parametrize(("count", "cut"), [(2, 0), (1, 1), (1, -1), (3, 0)])
-def test_records_that_are_not_what_their_header_says_are_refused(
-    columns: tuple[str, ...], count: int, cut: int
-) -> None:
+def test_records_that_contradict_their_header_are_rejected(columns: tuple[str, ...], count: int, cut: int) -> None:
     records = encode_record(0, 0, b"key", b"value") + (bytes(cut) if cut > 0 else b"")
     header = BatchHeader(0, 0, 0, 2, 0, 0, 9, 1000, 1000, -1, -1, -1, count)
     batch = encode_batch(header, records[: len(records) + min(cut, 0)])
@@ -164,8 +162,8 @@ def test_records_that_are_not_what_their_header_says_are_refused(
         rows.add_batch(memoryview(batch), parse_header(batch), 0, 100)
 
 
-def test_header_is_enough_where_it_says_all() -> None:
-    """Records are not even opened; where there are gaps among them they are."""
+def test_complete_header_avoids_parsing_records() -> None:
+    """If no columns need them. With gaps between offsets they are parsed."""
     found: list[pa.RecordBatch] = []
     rows = Rows(("offset", "timestamp"), "orders", 0, found.append, most_rows=3)
     log_append_time = 0x08
@@ -181,7 +179,7 @@ def test_header_is_enough_where_it_says_all() -> None:
         rows.add_batch(memoryview(gaps), parse_header(gaps), 11, 100)
 
 
-def test_only_the_range_is_taken() -> None:
+def test_only_the_range_is_read() -> None:
     found: list[pa.RecordBatch] = []
     rows = Rows(("offset",), "orders", 0, found.append)
     rows.add([record(number) for number in range(10)], 0, 3, 6)
@@ -201,15 +199,15 @@ def test_timestamp_type_is_that_of_each_batch() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [(1 << 63) - 1, -(1 << 63)])
-def test_time_that_does_not_fit_is_the_last_that_does(timestamp: int) -> None:
-    """Spark has microseconds, Kafka milliseconds: a client's nonsense stops no query."""
+def test_time_beyond_spark_is_its_greatest(timestamp: int) -> None:
+    """Spark has microseconds, Kafka milliseconds. A client's wrong timestamp must not stop a query."""
     [found] = timestamp_array([timestamp]).cast(pa.int64()).to_pylist()
 
     assert abs(found) == ((1 << 63) - 1) // 1000 * 1000
     assert (found < 0) == (timestamp < 0)
 
 
-def test_header_name_that_is_no_text_is_replaced() -> None:
+def test_header_name_that_is_not_utf8_is_replaced() -> None:
     [found] = batches([record(0, headers=(("na\udcffme", b"v"),))], ("headers",))
 
     assert found.to_pylist() == [{"headers": [{"key": "na\ufffdme", "value": b"v"}]}]

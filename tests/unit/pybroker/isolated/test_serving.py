@@ -1,4 +1,4 @@
-"""Requests and answers of the reader's process, in this one."""
+"""Requests and responses of the reader process, run in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOWHERE = {
 
 
 def answered(*requests: dict[str, Any]) -> list[tuple[bytes, Any]]:
-    """The frames that come back, by kind and content."""
+    """Return the response frames, with kind and content."""
     asked, told = io.BytesIO(), io.BytesIO()
     for request in requests:
         write_json(asked, REQUEST, request)
@@ -39,7 +39,7 @@ def answered(*requests: dict[str, Any]) -> list[tuple[bytes, Any]]:
     return frames
 
 
-def test_error_is_told_and_the_next_request_answered() -> None:
+def test_error_is_answered_and_the_next_request_served() -> None:
     errors = answered(NOWHERE, {"do": "nothing"}, NOWHERE)
 
     assert [kind for kind, _ in errors] == [ERROR, ERROR, ERROR]
@@ -54,7 +54,7 @@ def test_error_is_told_and_the_next_request_answered() -> None:
         (PermissionError(13, "no"), {"error": "SourceError", "message": "[Errno 13] no"}),
     ],
 )
-def test_errors_of_the_engine_have_a_class_of_the_readers(
+def test_engine_errors_are_errors_of_the_reader(
     monkeypatch: pytest.MonkeyPatch, error: Exception, told: dict[str, str]
 ) -> None:
     def fail(exchange: Exchange) -> None:
@@ -78,8 +78,8 @@ def test_unexpected_error_is_reported_with_a_traceback(
     assert "in fail" in capsys.readouterr().err
 
 
-def test_nobody_reads_the_answer() -> None:
-    """That ends the process, and is no error of a disk."""
+def test_closed_output_ends_the_process() -> None:
+    """It is not reported as a disk error."""
 
     class Closed(io.BytesIO):
         def write(self, data: Any, /) -> int:
@@ -93,8 +93,8 @@ def test_nobody_reads_the_answer() -> None:
         serve(asked, Closed())
 
 
-def test_request_that_breaks_off_is_the_end() -> None:
-    """Whoever was just asking has died."""
+def test_truncated_request_ends_the_process() -> None:
+    """Its parent has died."""
     told = io.BytesIO()
 
     serve(io.BytesIO(REQUEST), told)
@@ -102,7 +102,7 @@ def test_request_that_breaks_off_is_the_end() -> None:
     assert told.getvalue() == b""
 
 
-def test_frame_out_of_turn_ends_the_process() -> None:
+def test_unexpected_frame_ends_the_process() -> None:
     asked = io.BytesIO()
     write_frame(asked, BATCH, b"rows")
     asked.seek(0)
@@ -111,8 +111,8 @@ def test_frame_out_of_turn_ends_the_process() -> None:
         serve(asked, io.BytesIO())
 
 
-def test_empty_directory_of_partitions_is_an_answer(tmp_path: Path) -> None:
-    """A partition that was made, and into which nothing was written."""
+def test_empty_directory_of_partitions_has_no_rows(tmp_path: Path) -> None:
+    """A partition that was created but never written to."""
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()
 

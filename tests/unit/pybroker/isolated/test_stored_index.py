@@ -1,4 +1,4 @@
-"""Index files as they are found: longer than their entries, or cut off."""
+"""Index files that are preallocated or truncated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WRITTEN = b"".join(OFFSET_LAYOUT.pack(*entry) for entry in ENTRIES)
 
 
 @pytest.mark.parametrize("tail", [b"", bytes(8), bytes(80), bytes(83), b"\0\0\1"])
-def test_zeros_and_a_cut_entry_are_no_entries(tail: bytes) -> None:
+def test_zeros_and_a_partial_entry_are_ignored(tail: bytes) -> None:
     index = StoredIndex(WRITTEN + tail, OFFSET_LAYOUT)
 
     assert index.entries == 4
@@ -22,7 +22,7 @@ def test_zeros_and_a_cut_entry_are_no_entries(tail: bytes) -> None:
 @pytest.mark.parametrize(
     ("target", "found"), [(3, None), (4, (4, 100)), (9, (9, 350)), (19, (9, 350)), (99, (20, 600))]
 )
-def test_last_entry_that_is_not_above(target: int, found: tuple[int, int] | None) -> None:
+def test_last_entry_not_above_a_value(target: int, found: tuple[int, int] | None) -> None:
     assert StoredIndex(WRITTEN, OFFSET_LAYOUT).last_at_most(target) == found
 
 
@@ -30,7 +30,7 @@ def test_entries_are_found_by_either_field() -> None:
     assert StoredIndex(WRITTEN, OFFSET_LAYOUT).last_at_most(340, field=1) == (9, 300)
 
 
-def test_time_index_has_times_of_eight_bytes() -> None:
+def test_time_index_has_timestamps_of_eight_bytes() -> None:
     index = StoredIndex(TIME_LAYOUT.pack(1 << 40, 7) + bytes(12), TIME_LAYOUT)
 
     assert index.last() == (1 << 40, 7)
@@ -38,7 +38,7 @@ def test_time_index_has_times_of_eight_bytes() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", bytes(64), b"\1\2\3"])
-def test_no_entry_at_all(data: bytes) -> None:
+def test_index_without_entries(data: bytes) -> None:
     index = StoredIndex(data, OFFSET_LAYOUT)
 
     assert index.last() is None

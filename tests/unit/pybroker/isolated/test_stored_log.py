@@ -1,4 +1,4 @@
-"""A partition's directory that changes while it is read, and segments that are being swapped."""
+"""A partition's directory that changes while it is read, and segments during a swap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.logs import append, batch, crash, open_log
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A log of 10 records, a segment each."""
+    """A log of ten records, each in its own segment."""
     log = open_log(tmp_path, LogConfig(segment_bytes=80))
     for number in range(10):
         append(log, batch(b"value-%d" % number))
@@ -27,7 +27,7 @@ def segment(directory: Path, offset: int) -> Path:
     return directory / f"{offset:020}.log"
 
 
-def test_segments_and_ends(directory: Path) -> None:
+def test_segments_and_end_offsets(directory: Path) -> None:
     log = StoredLog(str(directory))
 
     assert [(each.base_offset, each.end_offset) for each in log.segments] == [
@@ -38,7 +38,7 @@ def test_segments_and_ends(directory: Path) -> None:
 
 
 class ListedMeanwhile(FileSystem):
-    """A directory that grows while it is listed for the first time: the last segment is among its names, one is not."""
+    """A directory that grows during its first listing: the last segment is listed, the one before it is not."""
 
     def __init__(self) -> None:
         self._listings = 0
@@ -48,13 +48,13 @@ class ListedMeanwhile(FileSystem):
         return [name for name in super().names(path) if self._listings > 1 or not name.startswith(f"{8:020}")]
 
 
-def test_segment_created_during_a_listing_is_not_missing(directory: Path) -> None:
+def test_segment_created_during_a_listing_is_found(directory: Path) -> None:
     log = StoredLog(str(directory), ListedMeanwhile())
 
     assert [segment.base_offset for segment in log.segments] == list(range(10))
 
 
-def test_segment_that_retention_takes_meanwhile_is_data_loss(directory: Path) -> None:
+def test_segment_deleted_meanwhile_is_data_loss(directory: Path) -> None:
     log = StoredLog(str(directory))
     segment(directory, 3).unlink()
 
@@ -71,7 +71,7 @@ def test_offset_before_the_first_segment_is_data_loss(directory: Path) -> None:
         list(log.read(0, 10))
 
 
-def test_segment_that_a_cleaner_is_swapping_is_an_error(directory: Path) -> None:
+def test_segment_during_a_swap_is_an_error(directory: Path) -> None:
     segment(directory, 3).rename(f"{segment(directory, 3)}.swap")
 
     with pytest.raises(DamagedLog, match="in its place"):

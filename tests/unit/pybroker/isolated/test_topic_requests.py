@@ -1,4 +1,4 @@
-"""Topics of a broker as plans and rows: bounds, gaps, transactions, and what has gone."""
+"""Topics of a broker as plans and rows: bounds, gaps, transactions, deleted records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMITTED = {**PROPERTIES, "isolation.level": "read_committed"}
 
 
 def data(*offsets: int, codec: Codec = Codec.NONE, **header: Any) -> bytes:
-    """A batch with records of these offsets, a second for each."""
+    """Return a batch with records of these offsets, a second apart."""
     builder = BatchBuilder(offsets[0], codec, **header)
     for offset in offsets:
         builder.append(offset * 1000, None, b"value-%d" % offset, offset=offset)
@@ -32,7 +32,7 @@ def data(*offsets: int, codec: Codec = Codec.NONE, **header: Any) -> bytes:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
-    """Offsets 10 to 39 in three batches, of which some have gone in compaction."""
+    """A broker with offsets 10 to 39 in three batches, partly compacted."""
     with BrokerDouble().installed(monkeypatch) as broker:
         batches = [data(*range(10, 20)), data(20, 22, 25, 29, codec=Codec.GZIP), data(*range(30, 40), codec=Codec.LZ4)]
         broker.partitions[0] = Partition(batches, start=10)
@@ -43,7 +43,7 @@ THERE = [*range(10, 20), 20, 22, 25, 29, *range(30, 40)]
 
 
 def read(start: int, end: int, *, fail: bool = True, properties: dict[str, str] = PROPERTIES) -> list[int]:
-    """The offsets of a range's rows."""
+    """Return the offsets of the rows in a range."""
     wanted = {"topic": TOPIC, "partition": 0, "start": start, "end": end, "properties": properties}
     answer, batches = ask("read_topic", columns=("offset", "value"), fail_on_data_loss=fail, **wanted)
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -62,7 +62,7 @@ def planned(start: Bounds, end: Bounds, **wanted: Any) -> list[dict[str, Any]]:
     ("start", "end"), [(10, 40), (10, 11), (15, 23), (21, 22), (23, 25), (29, 31), (39, 40), (30, 30)]
 )
 @pytest.mark.parametrize("fetch_bytes", [1, 200, 1 << 20])
-def test_range_is_exact_over_gaps_and_answers_that_are_cut_off(
+def test_range_is_exact_despite_gaps_and_partial_responses(
     broker: BrokerDouble, start: int, end: int, fetch_bytes: int
 ) -> None:
     broker.fetch_bytes = fetch_bytes
@@ -70,7 +70,7 @@ def test_range_is_exact_over_gaps_and_answers_that_are_cut_off(
     assert read(start, end) == [offset for offset in THERE if start <= offset < end]
 
 
-def test_fetch_is_tried_again_where_that_may_help(broker: BrokerDouble) -> None:
+def test_retriable_fetch_error_is_retried(broker: BrokerDouble) -> None:
     broker.fail(FETCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed, ErrorCode.NONE)
 
     assert read(10, 40) == THERE
@@ -94,28 +94,26 @@ def test_next_request_is_sent_before_records_are_parsed(broker: BrokerDouble, mo
 
 
 @pytest.mark.parametrize("failure", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed])
-def test_answer_that_was_asked_for_ahead_may_fail(
-    broker: BrokerDouble, failure: ErrorCode | type[ConnectionFailed]
-) -> None:
+def test_prefetched_response_may_fail(broker: BrokerDouble, failure: ErrorCode | type[ConnectionFailed]) -> None:
     broker.fetch_bytes = 1
     broker.fail(FETCH, ErrorCode.NONE, failure)
 
     assert read(10, 40) == THERE
 
 
-def test_records_that_have_gone_are_an_error_or_left_out(broker: BrokerDouble) -> None:
+def test_deleted_records_are_an_error_or_skipped(broker: BrokerDouble) -> None:
     with pytest.raises(DataLoss, match="orders-0: offset 3"):
         read(3, 40)
 
     assert read(3, 40, fail=False) == THERE
     assert read(3, 9, fail=False) == []
 
-    broker.partitions[0].start = 14  # within a batch, which comes as a whole
+    broker.partitions[0].start = 14  # within a batch, which is returned as a whole
     assert read(3, 40, fail=False) == THERE[4:]
 
 
 def test_records_deleted_while_read_are_skipped(broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention between two answers."""
+    """Retention deletes them between two responses."""
     broker.fetch_bytes = 1
     fetch = broker._fetch
 
@@ -130,14 +128,14 @@ def test_records_deleted_while_read_are_skipped(broker: BrokerDouble, monkeypatc
 
 
 def test_log_shorter_than_the_range_fails_or_ends(broker: BrokerDouble) -> None:
-    """At its end nothing comes until the time is over; behind it the broker says so."""
+    """At its end nothing arrives until the timeout; behind it the broker returns an error."""
     with pytest.raises(DataLoss, match="nothing has come from offset 40"):
         read(35, 50)
     assert read(35, 50, fail=False) == list(range(35, 40))
     assert read(45, 50, fail=False) == []
 
 
-def test_committed_records_are_those_of_committed_transactions(broker: BrokerDouble) -> None:
+def test_read_committed_skips_aborted_records(broker: BrokerDouble) -> None:
     def marker(offset: int, *, commit: bool) -> bytes:
         built = bytearray(build_end_transaction_marker(7, 0, commit=commit, coordinator_epoch=0, timestamp_ms=0))
         built[:8] = offset.to_bytes(8, "big")
@@ -169,7 +167,7 @@ def test_damaged_batch_is_named(broker: BrokerDouble) -> None:
         read(10, 40)
 
 
-def test_plan_has_the_offsets_that_bounds_mean(broker: BrokerDouble) -> None:
+def test_plan_resolves_bounds_to_offsets(broker: BrokerDouble) -> None:
     [places] = planned(at_offset(EARLIEST), at_offset(LATEST))
     assert places == {"topic": TOPIC, "partition": 0, "earliest": 10, "latest": 40, "start": 10, "end": 40}
 
@@ -188,7 +186,7 @@ def test_time_behind_all_records_is_the_end_or_an_error(broker: BrokerDouble) ->
         planned(at_time(99_000, late_means_latest=False), at_offset(LATEST))
 
 
-def test_assigned_partitions_alone_are_planned(broker: BrokerDouble) -> None:
+def test_only_assigned_partitions_are_planned(broker: BrokerDouble) -> None:
     broker.partitions += [Partition(), Partition()]
 
     plan = planned(at_offset(EARLIEST), at_offset(LATEST), topics=None, assigned=[[TOPIC, 2], [TOPIC, 0]])
@@ -196,7 +194,7 @@ def test_assigned_partitions_alone_are_planned(broker: BrokerDouble) -> None:
     assert [each["partition"] for each in plan] == [0, 2]
 
 
-def test_ends_are_those_of_now(broker: BrokerDouble) -> None:
+def test_end_offsets_are_current(broker: BrokerDouble) -> None:
     wanted = {"properties": PROPERTIES, "topics": None, "pattern": "ord.*", "assigned": None}
     assert ask("topic_ends", **wanted)[0] == [[TOPIC, 0, 10, 40]]
 
@@ -204,12 +202,12 @@ def test_ends_are_those_of_now(broker: BrokerDouble) -> None:
     assert ask("topic_ends", **wanted)[0] == [[TOPIC, 0, 10, 41]]
 
 
-def test_isolation_level_that_there_is_not_is_refused(broker: BrokerDouble) -> None:
+def test_unknown_isolation_level_is_rejected(broker: BrokerDouble) -> None:
     with pytest.raises(UnusableOption, match="'snapshot'"):
         read(10, 40, properties={**PROPERTIES, "isolation.level": "snapshot"})
 
 
-def test_broker_that_is_down_is_an_error_after_its_time(broker: BrokerDouble) -> None:
+def test_unreachable_broker_is_an_error_after_the_timeout(broker: BrokerDouble) -> None:
     broker.down = {"one"}
 
     with pytest.raises(BrokerFailed, match="one:9092: refused"):

@@ -1,4 +1,4 @@
-"""Archived rows into a topic: with their times, each once, whatever attempts before have left."""
+"""Archived rows are restored to a topic with their timestamps, each once, after any number of failed attempts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ PRODUCER = (99, 2)
 
 
 class SequencedBroker(BrokerDouble):
-    """One that takes a producer's rows in their order alone, and tells to which offset they went."""
+    """A broker that checks a producer's sequences, and returns the offset of each append."""
 
-    #: A batch of an attempt that was killed, which comes before the next one.
+    #: A batch of a killed attempt, which arrives before the next one.
     late: bytes | None = None
 
     def _produce(self, fields: dict[str, Any], code: int) -> Struct:
@@ -57,7 +57,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SequencedBroker]:
 
 
 def row(number: int, partition: int = 0) -> dict[str, Any]:
-    """The row of a number, of all kinds."""
+    """Return a row by number; the numbers cover all kinds."""
     headers = [None, [{"key": "null", "value": None}, {"key": "", "value": b""}]][number % 2]
     return {
         "partition": partition,
@@ -80,7 +80,7 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 
 def restore(*batches: list[dict[str, Any]], base: int = 0, index: int = 0) -> list[list[int]]:
-    """(partition, written, found) of each partition."""
+    """Restore the rows; return (partition, written, found) of each partition."""
     asked, told = io.BytesIO(), io.BytesIO()
     places = {str(partition): {"base": base, "index": index} for partition in range(2)}
     wanted = {"properties": PROPERTIES, "topic": TOPIC, "producer": PRODUCER, "partitions": places}
@@ -90,7 +90,7 @@ def restore(*batches: list[dict[str, Any]], base: int = 0, index: int = 0) -> li
     write_json(asked, ANSWER, {})
     asked.seek(0)
     serve(asked, told)
-    assert asked.read() == b"", "whoever sends rows is not left waiting"
+    assert asked.read() == b"", "rows are left unread"
     told.seek(0)
     frame = read_frame(told)
     assert frame is not None
@@ -112,13 +112,13 @@ def as_row(record: Record, partition: int = 0) -> dict[str, Any]:
 
 
 def check(broker: BrokerDouble, count: int, partition: int = 0) -> None:
-    """That the rows are there, each once, with sequence numbers that are their own."""
+    """Assert that each row is there once, and that sequence numbers have no gap."""
     records = broker.records(partition)
     assert [as_row(record, partition) for record in records] == [row(number, partition) for number in range(count)]
     assert [record.sequence for record in records] == list(range(count))
 
 
-def test_rows_go_to_their_partitions_with_all_that_they_have(broker: SequencedBroker) -> None:
+def test_rows_are_restored_with_all_their_fields(broker: SequencedBroker) -> None:
     rows = [row(number) for number in range(30)]
 
     assert restore(rows[:7], [*rows[7:], row(0, 1)], [row(1, 1)]) == [[0, 30, 0], [1, 2, 0]]
@@ -130,8 +130,8 @@ def test_rows_go_to_their_partitions_with_all_that_they_have(broker: SequencedBr
 
 @pytest.mark.parametrize("there", [1, 13, 29, 30])
 @pytest.mark.parametrize("index", [0, 1])
-def test_rows_that_are_there_are_passed_over(broker: SequencedBroker, there: int, index: int) -> None:
-    """Also where the rows that come are not from the first one on."""
+def test_existing_rows_are_skipped(broker: SequencedBroker, there: int, index: int) -> None:
+    """Also if the input does not start with the first row."""
     restore([row(number) for number in range(there)])
 
     assert restore([row(number) for number in range(index, 30)], index=index) == [[0, 30 - there, there - index]]
@@ -139,8 +139,8 @@ def test_rows_that_are_there_are_passed_over(broker: SequencedBroker, there: int
 
 
 @pytest.mark.parametrize("late", [1, 7, 20, 25])
-def test_late_batch_of_a_killed_attempt_is_not_doubled(broker: SequencedBroker, late: int) -> None:
-    """It has some of the rows, all that are sent, or more than those of the first batch."""
+def test_late_batch_of_a_killed_attempt_is_not_duplicated(broker: SequencedBroker, late: int) -> None:
+    """It has some of the rows, all of them, or more than the first batch."""
     builder = BatchBuilder(producer_id=99, producer_epoch=2, base_sequence=0)
     for number in range(late):
         each = row(number)
@@ -155,15 +155,15 @@ def test_late_batch_of_a_killed_attempt_is_not_doubled(broker: SequencedBroker, 
     check(broker, 30)
 
 
-def test_request_is_sent_again_after_a_lost_connection(broker: SequencedBroker) -> None:
+def test_request_is_resent_after_a_lost_connection(broker: SequencedBroker) -> None:
     broker.fail(PRODUCE, ConnectionFailed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     assert restore([row(number) for number in range(5)]) == [[0, 5, 0]]
     check(broker, 5)
 
 
-def test_large_rows_go_in_several_batches(broker: SequencedBroker) -> None:
-    """None above 512 KiB, unless a row is."""
+def test_large_rows_are_sent_in_several_batches(broker: SequencedBroker) -> None:
+    """None above 512 KiB unless a single row is larger."""
     rows = [{**row(number), "value": bytes(100_000 if number != 7 else 700_000)} for number in range(20)]
 
     assert restore(rows) == [[0, 20, 0]]
@@ -173,8 +173,8 @@ def test_large_rows_go_in_several_batches(broker: SequencedBroker) -> None:
     assert [record.sequence for record in broker.records()] == list(range(20))
 
 
-def test_topic_that_takes_small_batches_gets_such(broker: SequencedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As max.message.bytes and segment.bytes say: by halves, each row with the sequence number that it always has."""
+def test_topic_with_a_small_limit_gets_small_batches(broker: SequencedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are halved for max.message.bytes and segment.bytes; each row keeps its sequence number."""
     produce = SequencedBroker._produce
 
     def small_alone(self: SequencedBroker, fields: dict[str, Any], code: int) -> Struct:
@@ -190,8 +190,8 @@ def test_topic_that_takes_small_batches_gets_such(broker: SequencedBroker, monke
 @pytest.mark.parametrize(
     "other", [{"key": b"other"}, {"value": b""}, {"timestamp": T0}, {"headers": [{"key": "null", "value": b""}]}]
 )
-def test_records_of_others_are_not_taken_for_ours(broker: SequencedBroker, other: dict[str, Any]) -> None:
-    """The last one there is compared, and where rows go to is looked at."""
+def test_foreign_records_are_detected(broker: SequencedBroker, other: dict[str, Any]) -> None:
+    """By comparing the last record, and by the offset of each append."""
     restore([{**row(number), **other} for number in range(3)])
     with pytest.raises(SourceError, match="at offset 2 is not the one that the archive has"):
         restore([row(number) for number in range(5)])
@@ -201,8 +201,8 @@ def test_records_of_others_are_not_taken_for_ours(broker: SequencedBroker, other
         restore([row(7)], index=7)
 
 
-def test_rows_that_go_elsewhere_are_told(broker: SequencedBroker) -> None:
-    """Where somebody writes between the look and the first batch."""
+def test_rows_at_unexpected_offsets_are_an_error(broker: SequencedBroker) -> None:
+    """Another producer writes between the check and the first batch."""
     builder = BatchBuilder()
     builder.append(T0, None, b"other")
     other = builder.build()
@@ -220,7 +220,7 @@ def test_rows_that_go_elsewhere_are_told(broker: SequencedBroker) -> None:
     broker._produce = original  # type: ignore[method-assign]
 
 
-def test_sequence_that_is_refused_without_reason_is_an_error(broker: SequencedBroker) -> None:
+def test_unexpected_sequence_error_is_raised(broker: SequencedBroker) -> None:
     broker.fail(PRODUCE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
     with pytest.raises(BrokerFailed, match="does not take row 0"):
         restore([row(0)])

@@ -1,4 +1,4 @@
-"""Rows into topics: partitions, batches, sequences, and what is sent again."""
+"""Rows written to topics: partitions, batches, sequences, retries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
 def begun(
     *batches: Sequence[Row], columns: Sequence[str] = ("key", "value"), topic: str | None = TOPIC, **properties: str
 ) -> io.BytesIO:
-    """A request and rows, as a task hands them over; without the frame that says that these are all."""
+    """Return a request and its rows without the final frame, as a task sends them."""
     asked = io.BytesIO()
     wanted = {"columns": columns, "topic": topic, "properties": {**PROPERTIES, **properties}}
     write_json(asked, REQUEST, {"do": "write_topic", **wanted})
@@ -47,12 +47,12 @@ def begun(
 
 
 def write(*batches: Sequence[Row], **wanted: Any) -> int:
-    """How many of the rows were acknowledged; wanted: as `begun`."""
+    """Write the rows as `begun` sends them; return how many were acknowledged."""
     asked, told = begun(*batches, **wanted), io.BytesIO()
     write_json(asked, ANSWER, {})
     asked.seek(0)
     serve(asked, told)
-    assert asked.read() == b"", "whoever sends rows is not left waiting"
+    assert asked.read() == b"", "rows are left unread"
     told.seek(0)
     frame = read_frame(told)
     assert frame is not None
@@ -77,8 +77,8 @@ def test_rows_with_keys_go_to_their_partitions_in_order(broker: BrokerDouble) ->
         assert values(broker, partition) == here
 
 
-def test_rows_without_keys_fill_one_batch_after_the_other(broker: BrokerDouble) -> None:
-    """Each batch on another partition, as Kafka's sticky partitioner has it; none above 512 KiB."""
+def test_rows_without_keys_fill_batches_in_turn(broker: BrokerDouble) -> None:
+    """Each batch goes to another partition, as with Kafka's sticky partitioner. None is above 512 KiB."""
     large = [{"value": bytes(100_000)} for _ in range(20)]
 
     assert write(large, columns=("value",)) == 20
@@ -90,10 +90,10 @@ def test_rows_without_keys_fill_one_batch_after_the_other(broker: BrokerDouble) 
 
 
 @pytest.mark.parametrize("turn", [0, 1, 2, 3_000_001])
-def test_rows_without_keys_begin_where_a_tasks_turn_says(
+def test_first_partition_without_keys_is_that_of_the_task(
     broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch, turn: int
 ) -> None:
-    """A random one: many tasks have less than a batch, and these are not to go all to the first partition."""
+    """It is random: many tasks write less than a batch, which must not all go to partition 0."""
     monkeypatch.setattr(topic_writer, "randrange", lambda turns: turn)
 
     write([{"value": b"first"}], [{"value": b"second"}], columns=("value",))
@@ -101,7 +101,7 @@ def test_rows_without_keys_begin_where_a_tasks_turn_says(
     assert values(broker, turn % 3) == [b"first", b"second"]
 
 
-def test_row_that_is_larger_than_a_batch_goes_alone(broker: BrokerDouble) -> None:
+def test_row_larger_than_a_batch_is_sent_alone(broker: BrokerDouble) -> None:
     write([{"key": b"k", "value": value} for value in (b"small", bytes(900_000), b"last")])
 
     partition = broker.partitions[partition_of(b"k", 3)]
@@ -123,7 +123,7 @@ def test_row_may_name_its_partition_and_topic(broker: BrokerDouble) -> None:
         write([{"topic": None, "partition": 0, "value": b""}], columns=columns, topic=None)
 
 
-def test_option_comes_before_a_rows_own_topic(broker: BrokerDouble) -> None:
+def test_topic_option_has_priority_over_the_column(broker: BrokerDouble) -> None:
     write([{"topic": "missing", "value": b"here"}], columns=("topic", "value"))
 
     assert [value for partition in range(3) for value in values(broker, partition)] == [b"here"]
@@ -131,7 +131,7 @@ def test_option_comes_before_a_rows_own_topic(broker: BrokerDouble) -> None:
         write([{"value": b""}], columns=("value",), topic="missing")
 
 
-def test_headers_go_along(broker: BrokerDouble) -> None:
+def test_headers_are_written(broker: BrokerDouble) -> None:
     headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}]
     write([{"key": b"k", "value": b"", "headers": headers}], columns=("key", "value", "headers"))
 
@@ -140,7 +140,7 @@ def test_headers_go_along(broker: BrokerDouble) -> None:
 
 
 @pytest.mark.parametrize("header", [None, {"key": None, "value": b"1"}])
-def test_header_without_a_name_is_refused(broker: BrokerDouble, header: dict[str, Any] | None) -> None:
+def test_header_without_a_name_is_rejected(broker: BrokerDouble, header: dict[str, Any] | None) -> None:
     rows = [{"value": b"fine", "headers": []}, {"value": b"odd", "headers": [header]}]
 
     with pytest.raises(SourceError, match="header without a name"):
@@ -149,7 +149,7 @@ def test_header_without_a_name_is_refused(broker: BrokerDouble, header: dict[str
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_codec_is_chosen_by_the_producers_property(broker: BrokerDouble, codec: str) -> None:
+def test_codec_is_that_of_the_producer_property(broker: BrokerDouble, codec: str) -> None:
     write([{"key": b"k", "value": b"value" * 100}], **{"compression.type": codec})
 
     [batch] = broker.partitions[partition_of(b"k", 3)].batches
@@ -158,8 +158,8 @@ def test_codec_is_chosen_by_the_producers_property(broker: BrokerDouble, codec: 
         write([], **{"compression.type": "brotli"})
 
 
-def test_sequences_go_on_and_what_is_sent_again_is_the_same(broker: BrokerDouble) -> None:
-    """So that a broker writes it once."""
+def test_retries_have_the_same_sequences(broker: BrokerDouble) -> None:
+    """So that the broker appends each batch once."""
     broker.fail(PRODUCE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed)
     write([{"key": b"k", "value": bytes(300_000)} for _ in range(3)])
 
@@ -173,7 +173,7 @@ def test_sequences_go_on_and_what_is_sent_again_is_the_same(broker: BrokerDouble
 
 
 class SmallTopic(BrokerDouble):
-    """Takes so many bytes at once, as max.message.bytes or segment.bytes say."""
+    """Accepts a limited size, as with max.message.bytes or segment.bytes."""
 
     most_bytes = 20_000
 
@@ -183,8 +183,8 @@ class SmallTopic(BrokerDouble):
         return super()._produce(fields, ErrorCode.RECORD_LIST_TOO_LARGE if too_large else code)
 
 
-def test_topic_that_takes_small_batches_gets_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By halves until one is small enough; then no more than that at once. Each row once, in order."""
+def test_topic_with_a_small_limit_gets_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are halved until one is accepted, and later ones keep that size. Each row once, in order."""
     rows = [{"key": b"k", "value": b"%05d" % number * 200} for number in range(200)]
     with SmallTopic(3).installed(monkeypatch) as broker:
         assert write(rows[:120], rows[120:]) == 200
@@ -192,31 +192,31 @@ def test_topic_that_takes_small_batches_gets_such(monkeypatch: pytest.MonkeyPatc
     partition = partition_of(b"k", 3)
     assert values(broker, partition) == [row["value"] for row in rows]
     assert [record.sequence for record in broker.records(partition)] == list(range(200))
-    assert len(broker.asked(PRODUCE)) - len(broker.partitions[partition].batches) < 10, "learnt once"
+    assert len(broker.asked(PRODUCE)) - len(broker.partitions[partition].batches) < 10, "the limit is found again"
 
 
-def test_row_that_the_topic_does_not_take_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_that_the_topic_rejects_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"key": b"k", "value": bytes(size)} for size in (10, 30_000, 10)]
     with SmallTopic(3).installed(monkeypatch) as broker, pytest.raises(BrokerFailed, match="orders"):
         write(rows)
     assert values(broker, partition_of(b"k", 3)) == [bytes(10)]
 
 
-def test_refusal_is_told_once_all_rows_have_come(broker: BrokerDouble) -> None:
+def test_rejection_is_returned_after_all_rows_were_read(broker: BrokerDouble) -> None:
     broker.fail(PRODUCE, ErrorCode.INVALID_RECORD)
 
     with pytest.raises(BrokerFailed, match="orders"):
         write(*[[{"key": b"k", "value": bytes(300_000)}]] * 4)
 
 
-def test_nothing_to_write_asks_nothing(broker: BrokerDouble) -> None:
+def test_without_rows_no_request_is_sent(broker: BrokerDouble) -> None:
     assert write() == 0
     assert broker.calls == []
 
 
 @pytest.mark.parametrize("tail", [b"", BATCH], ids=["between frames", "within a frame"])
-def test_rows_that_break_off_are_not_sent(broker: BrokerDouble, tail: bytes) -> None:
-    """A task that failed or was cancelled: nobody waits for an answer, and half of its rows are of no use."""
+def test_truncated_rows_are_not_sent(broker: BrokerDouble, tail: bytes) -> None:
+    """The task failed or was cancelled, so it reads no response and half of its rows are useless."""
     asked, told = begun([{"key": b"k", "value": b"half"}]), io.BytesIO()
     asked.write(tail)
     asked.seek(0)
@@ -227,7 +227,7 @@ def test_rows_that_break_off_are_not_sent(broker: BrokerDouble, tail: bytes) -> 
     assert broker.asked(PRODUCE) == []
 
 
-def test_another_request_is_not_the_end_of_the_rows(broker: BrokerDouble) -> None:
+def test_another_request_does_not_end_the_rows(broker: BrokerDouble) -> None:
     asked = begun([{"key": b"k", "value": b"half"}])
     asked.write(begun([{"key": b"k", "value": b"next"}]).getvalue())
     asked.seek(0)

@@ -1,4 +1,4 @@
-"""Command lines of Kafka's console consumer and producer, in those of consume and produce."""
+"""Command lines of Kafka's console consumer and producer, translated to consume and produce."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from pybroker.kafka_home.common_options import CannotTranslate, Command
 from pybroker.kafka_home.translate import TRANSLATIONS
 
-#: What has lines read as Java's reader does, where nothing else does.
+#: Options that make lines be read as Java's reader does.
 LINES = " --reader-property parse.key=false"
 
 
 def words(tool: str, given: str) -> str:
-    """The arguments of the only command that it comes to."""
+    """Return the arguments of the single command that results."""
     ((command),) = TRANSLATIONS[f"kafka-console-{tool}"](given.split())
     assert command == Command({"consumer": "consume", "producer": "produce"}[tool], command.arguments)
     return " ".join(command.arguments)
@@ -44,13 +44,13 @@ def words(tool: str, given: str) -> str:
         ),
     ],
 )
-def test_words_of_the_consumer(given: str, expected: str) -> None:
-    """Properties that consume has options for are those options."""
+def test_consumer_options_are_translated(given: str, expected: str) -> None:
+    """Properties for which consume has options become these options."""
     assert words("consumer", given) == expected
 
 
-def test_properties_of_the_consumers_files(tmp_path: Path) -> None:
-    """As in the consumer.properties that comes with Kafka; what the command line says wins."""
+def test_consumer_properties_files_are_translated(tmp_path: Path) -> None:
+    """As Kafka's consumer.properties; the command line has priority."""
     path = tmp_path / "consumer.properties"
     path.write_text("bootstrap.servers=h:1\ngroup.id=of-the-file\nisolation.level=read_committed\n")
     shown = tmp_path / "formatter.properties"
@@ -80,10 +80,10 @@ def test_properties_of_the_consumers_files(tmp_path: Path) -> None:
         ("--topic t --producer.config /dev/null", f"--topic t{LINES} --command-config /dev/null"),
     ],
 )
-def test_words_of_the_producer(given: str, expected: str) -> None:
-    """Properties of either kind; producers that do not wait for all are not idempotent, as there.
+def test_producer_options_are_translated(given: str, expected: str) -> None:
+    """Properties of either kind. Producers without acks=all are not idempotent, as there.
 
-    Ends of lines are read as there, too: one of CR and LF leaves nothing in a value.
+    Lines end as there: CR LF leaves no CR in a value.
     """
     assert words("producer", given) == expected
 
@@ -96,7 +96,7 @@ def test_words_of_the_producer(given: str, expected: str) -> None:
         ("producer", "--topic t --reader-config /nowhere", "/nowhere: No such file"),
     ],
 )
-def test_what_is_not_here_is_refused(tool: str, given: str, told: str) -> None:
-    """And not left out."""
+def test_unsupported_options_are_rejected(tool: str, given: str, told: str) -> None:
+    """They are not ignored."""
     with pytest.raises(CannotTranslate, match=told):
         words(tool, given)

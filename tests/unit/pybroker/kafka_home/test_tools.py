@@ -1,4 +1,4 @@
-"""Kafka's scripts: which program each becomes."""
+"""Kafka's scripts, and the program that each becomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.kafka_home.tools import TOOLS, run, server_command, storage_comman
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What the process would have become."""
+    """Return the command that the process would have become."""
     found: list[list[str]] = []
 
     def execv(_: str, words: list[str]) -> None:
@@ -33,13 +33,13 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return found
 
 
-def test_broker_is_started_with_what_it_knows() -> None:
-    """It stays in front; users of a JAAS file come by KAFKA_OPTS, which it reads itself."""
+def test_server_start_becomes_the_broker() -> None:
+    """In the foreground. It reads KAFKA_OPTS itself for users of a JAAS file."""
     assert server_command(["-daemon", "f", "--override", "a=b"]) == ["broker.main", "f", "--override", "a=b"]
 
 
 def test_storage_tool_is_several_programs() -> None:
-    """By its action, wherever that stands."""
+    """By its action, wherever on the command line it is."""
     assert storage_command(["format", "-t", "id", "-c", "f", "-N"]) == ["tools.data.format", "-t", "id", "-c", "f"]
     assert storage_command(["info", "-c", "f"]) == ["tools.data.storage_info", "-c", "f"]
     assert storage_command(["random-uuid"]) == ["tools.random_uuid"]
@@ -57,8 +57,8 @@ def test_storage_tool_is_several_programs() -> None:
         ("kafka-dump-log.sh", ["--files", "x"], "tools.data.dump_log"),
     ],
 )
-def test_tool_becomes_its_program(became: list[list[str]], tool: str, words: list[str], module: str) -> None:
-    """In this process's place, so that signals come to it."""
+def test_tool_replaces_its_process(became: list[list[str]], tool: str, words: list[str], module: str) -> None:
+    """So that signals reach it."""
     with pytest.raises(SystemExit):
         run(tool, words)
 
@@ -67,14 +67,14 @@ def test_tool_becomes_its_program(became: list[list[str]], tool: str, words: lis
 
 
 @pytest.mark.parametrize("words", [["kafka-run-class", "kafka.tools.MirrorMaker"], ["kafka-run-class"], ["kafka-leo"]])
-def test_what_is_not_here_has_an_exit_code(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+def test_unsupported_tool_has_an_exit_code(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     """And one line."""
     assert run(words[0], words[1:]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_tools_that_talk_to_a_broker_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what they ask for on standard input; the first that fails is the last."""
+def test_client_tools_run_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their standard input. The first command that fails is the last."""
     ran: list[tuple[list[str], str]] = []
 
     class Users:
@@ -92,8 +92,8 @@ def test_tools_that_talk_to_a_broker_run_here(monkeypatch: pytest.MonkeyPatch) -
     assert ran == [(["create", "ann", "--password-file", "-", "--mechanism", "SCRAM-SHA-256"], "x\n")]
 
 
-def test_home_has_all_scripts_and_keeps_files_of_its_owner(tmp_path: Path) -> None:
-    """Made again, only the scripts are written anew."""
+def test_home_is_updated_without_replacing_users_files(tmp_path: Path) -> None:
+    """Only the scripts are written again."""
     home, commands = tmp_path / "it is a home", tmp_path / "bin"
     make_home(home, commands)
     (home / "config" / "server.properties").write_text("node.id=7\n")
@@ -108,7 +108,7 @@ def test_home_has_all_scripts_and_keeps_files_of_its_owner(tmp_path: Path) -> No
     assert (done.returncode, done.stderr[:47]) == (1, "kafka-run-class: pybroker has not all of it: no")
 
 
-def test_home_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_home_that_cannot_be_created_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With its path."""
     (tmp_path / "file").write_text("")
 
@@ -116,8 +116,8 @@ def test_home_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.Capture
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
-def test_port_of_no_zookeeper() -> None:
-    """That of the file, else its usual one; a file that is not there is told."""
+def test_port_of_the_zookeeper_stub() -> None:
+    """That of the file, else the usual one. A missing file is an error."""
     assert client_port("dataDir=/x\nclientPort=2182\n") == 2182
     assert client_port("") == 2181
     assert serve(["/does/not/exist"]) == 1

@@ -1,4 +1,4 @@
-"""Command lines of Kafka's tools, in those of pybroker's commands."""
+"""Command lines of Kafka's tools, translated to pybroker's commands."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ("kafka-consumer-groups", "--list", [Command("groups", ["--list"])]),
     ],
 )
-def test_words_of_kafkas_tools(tool: str, given: str, commands: list[Command]) -> None:
-    """Where the command is not the same anyway; the broker is named last."""
+def test_options_are_translated(tool: str, given: str, commands: list[Command]) -> None:
+    """Where they differ. The broker's address comes last."""
     translated = TRANSLATIONS[tool](given.split())
 
     for one in translated:
@@ -123,8 +123,8 @@ def test_words_of_kafkas_tools(tool: str, given: str, commands: list[Command]) -
     assert translated == commands
 
 
-def test_passwords_are_handed_over_and_are_no_arguments() -> None:
-    """One command for each mechanism; those can be seen by all users of the machine."""
+def test_passwords_are_not_passed_as_arguments() -> None:
+    """All users of a machine can see arguments. Each mechanism is a command."""
     words = ["--alter", "--entity-type", "users", "--entity-name", "ann", "--add-config", SCRAM, *AT]
     first, second = TRANSLATIONS["kafka-configs"](words)
 
@@ -135,21 +135,20 @@ def test_passwords_are_handed_over_and_are_no_arguments() -> None:
     assert second.stdin == "other\n"
 
 
-def test_password_is_taken_away_by_its_mechanism() -> None:
-    """As by Kafka's tool."""
+def test_password_is_deleted_by_mechanism() -> None:
     words = ["--alter", "--entity-type", "users", "--entity-name", "ann", "--delete-config", "SCRAM-SHA-512"]
     assert TRANSLATIONS["kafka-configs"](words) == [Command("users", ["delete", "ann", "--mechanism", "SCRAM-SHA-512"])]
 
 
-def test_who_cannot_log_in_asks_at_listeners_of_plaintext() -> None:
-    """Where a list of all advertised listeners is given, as trivup does."""
+def test_requests_without_login_use_plaintext_listeners() -> None:
+    """Of the list of all advertised listeners that trivup passes."""
     given = "SASL_PLAINTEXT://h:1,PLAINTEXT://h:2,DOCKER://h:3"
     (command,) = TRANSLATIONS["kafka-topics"](["--list", "--bootstrap-server", given])
     assert command.arguments == ["--list", "--bootstrap-server", "h:2"]
 
 
-def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> None:
-    """And that is told."""
+def test_zookeeper_option_is_replaced_by_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a warning."""
     assert TRANSLATIONS["kafka-topics"](["--list", "--zookeeper", "h:2181/x"]) == [Command("topics", ["--list"])]
     assert "there is no ZooKeeper" in capsys.readouterr().err
 
@@ -162,13 +161,12 @@ def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> Non
         ("kafka-cluster", "unregister --id 1"),
     ],
 )
-def test_what_is_not_here_is_refused(tool: str, given: str) -> None:
-    """And not left out."""
+def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
+    """They are not ignored."""
     with pytest.raises(CannotTranslate):
         TRANSLATIONS[tool](given.split())
 
 
-def test_commas_between_brackets_are_of_a_value() -> None:
-    """As in Kafka's --add-config."""
+def test_commas_in_brackets_belong_to_the_value() -> None:
     assert settings("a=1, b=[2,3],c=") == ["a=1", "b=[2,3]", "c="]
     assert settings("") == []

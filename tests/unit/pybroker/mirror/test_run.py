@@ -1,6 +1,6 @@
-"""What `pybroker mirror` makes of a source that gives nothing of a topic any more: is it gone, or is something wrong?
+"""`pybroker mirror` when a topic's source fails: was the topic deleted, or is it an error?
 
-Brokers of a cluster hear of a deletion one after the other: the one that is asked may list what another has dropped.
+Brokers of a cluster learn of a deletion one after the other, so one may still list a topic that another has deleted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pybroker.mirror.topics import GONE, MirroredTopic
 
 ORDERS = MirroredTopic("orders", 2, {}, "id-1")
 AUDIT = MirroredTopic("audit", 1, {}, "id-2")
-ANEW = ORDERS._replace(id="id-3")
+RECREATED = ORDERS._replace(id="id-3")
 TIMEOUT_S = 5.0
 
 
 class Source:
-    """Lists topics: what stands first in `looks`, and the last of them ever after. Its time goes on as one waits."""
+    """Lists topics: the first of `looks`, and the last one from then on. sleep() advances its clock."""
 
     def __init__(self, *looks: list[MirroredTopic]) -> None:
         self.looks = list(looks)
@@ -40,7 +40,7 @@ class Source:
 
 
 class Runs:
-    """Makes runs whose copier has trouble with topics of a source."""
+    """Makes runs whose copier reports trouble with topics of a source."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -68,10 +68,8 @@ def trouble(code: int) -> CommandError:
 
 
 @pytest.mark.parametrize("code", sorted(GONE))
-def test_topic_that_the_source_still_lists_for_a_while(
-    make_run: Runs, capsys: pytest.CaptureFixture[str], code: int
-) -> None:
-    """It is waited for the word of all brokers; then it is left, told of once, and the other topic is copied on."""
+def test_deleted_topic_may_be_listed_for_a_while(make_run: Runs, capsys: pytest.CaptureFixture[str], code: int) -> None:
+    """The run waits until no broker lists it, reports it once, and continues with the other topic."""
     source = Source([AUDIT, ORDERS], [AUDIT, ORDERS], [AUDIT])
     source.troubles["orders"] = trouble(code)
     run = make_run(source)
@@ -84,9 +82,9 @@ def test_topic_that_the_source_still_lists_for_a_while(
     assert capsys.readouterr().err.splitlines() == [f"pybroker mirror: {told}"]
 
 
-def test_topic_that_was_made_anew(make_run: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of its name there is one, but it is another: no copy of that one."""
-    source = Source([AUDIT, ANEW])
+def test_recreated_topic_is_not_copied(make_run: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has another topic id."""
+    source = Source([AUDIT, RECREATED])
     source.troubles["orders"] = trouble(KafkaError.UNKNOWN_TOPIC_ID)
     run = make_run(source)
     run._settle()
@@ -95,8 +93,8 @@ def test_topic_that_was_made_anew(make_run: Runs, capsys: pytest.CaptureFixture[
     assert "recreated" in capsys.readouterr().err
 
 
-def test_topic_that_never_goes_is_a_failure(make_run: Runs) -> None:
-    """After the time for an answer, with what the source has said."""
+def test_topic_that_stays_listed_is_an_error(make_run: Runs) -> None:
+    """After the timeout, with the source's error."""
     source = Source([AUDIT, ORDERS])
     source.troubles["orders"] = expected = trouble(KafkaError.UNKNOWN_TOPIC_OR_PART)
     with pytest.raises(CommandError) as raised:
@@ -106,8 +104,8 @@ def test_topic_that_never_goes_is_a_failure(make_run: Runs) -> None:
     assert source.dropped == []
 
 
-def test_other_trouble_is_a_failure_at_once(make_run: Runs) -> None:
-    """A topic that may not be read any more, say, is not gone."""
+def test_other_errors_fail_at_once(make_run: Runs) -> None:
+    """Missing read access, for example, does not mean that the topic was deleted."""
     source = Source([AUDIT, ORDERS])
     source.troubles["orders"] = expected = trouble(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(CommandError) as raised:
@@ -116,8 +114,8 @@ def test_other_trouble_is_a_failure_at_once(make_run: Runs) -> None:
     assert source.now == 100.0
 
 
-def test_other_trouble_with_a_topic_that_is_gone(make_run: Runs) -> None:
-    """Whatever was said of it: it needs no copy."""
+def test_error_of_a_deleted_topic_is_ignored(make_run: Runs) -> None:
+    """Whatever the error: the topic is no longer copied."""
     source = Source([AUDIT])
     source.troubles["orders"] = trouble(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     run = make_run(source)
@@ -125,8 +123,7 @@ def test_other_trouble_with_a_topic_that_is_gone(make_run: Runs) -> None:
     assert run._topics == [AUDIT]
 
 
-def test_all_that_were_named_are_gone(make_run: Runs) -> None:
-    """There is nothing left to copy: that ends it."""
+def test_run_ends_when_all_topics_are_deleted(make_run: Runs) -> None:
     source = Source([])
     source.troubles.update(orders=trouble(KafkaError.UNKNOWN_TOPIC_ID), audit=trouble(KafkaError.UNKNOWN_TOPIC_ID))
     with pytest.raises(CommandError, match="the source has none of these topics any more"):

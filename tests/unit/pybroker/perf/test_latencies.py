@@ -1,4 +1,4 @@
-"""Figures of a run."""
+"""Figures of a performance test."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def test_percentiles() -> None:
     assert found.percentiles_ms(0.5, 0.95, 0.99, 0.999) == [50.0, 95.0, 99.0, 99.9]
 
 
-def test_nothing_was_measured() -> None:
-    """No division by it."""
+def test_no_records_give_no_figures() -> None:
+    """There is no division by zero."""
     assert Latencies().percentiles_ms(0.5, 0.99) == [0.0, 0.0]
     assert Latencies().average_ms == 0
 
 
-def test_memory_does_not_grow() -> None:
-    """What takes longer than a minute counts as that."""
+def test_memory_is_bounded() -> None:
+    """Latencies above a minute count as a minute."""
     found = Latencies()
     found.add(1e9)
     assert found.percentiles_ms(1.0) == [60_000.0]
     assert found.max_ms == 1e9
 
 
-def test_line_of_a_producer() -> None:
-    """As kafka-producer-perf-test prints a window, and the whole."""
+def test_lines_are_those_of_kafkas_tool() -> None:
+    """As kafka-producer-perf-test prints a window and the total."""
     run = Produced(10.0)
     for _ in range(4):
         run.add(1 << 20, 2.5)
@@ -47,8 +47,8 @@ def test_line_of_a_producer() -> None:
     )
 
 
-def test_payloads() -> None:
-    """Of the size, of capital letters, the same for each run; of large ones few."""
+def test_payloads_are_reproducible() -> None:
+    """Capital letters of the requested size. Of large payloads there are few."""
     made = random_payloads(50)
     assert made == random_payloads(50)
     assert {len(each) for each in made} == {50}

@@ -1,4 +1,4 @@
-"""A log that grows, is renamed, is truncated: each line once and in order."""
+"""A log that grows, is renamed or truncated: each line is read once, in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def log(tmp_path: Path) -> WrittenLog:
     return WrittenLog(tmp_path)
 
 
-def test_line_is_given_when_its_newline_comes(log: WrittenLog) -> None:
+def test_line_is_returned_with_its_newline(log: WrittenLog) -> None:
     log.write("one\ntw")
     reader = from_beginning(log)
     assert reader.lines() == ["one"]
@@ -36,7 +36,7 @@ def test_follower_starts_with_the_incomplete_line_by_default(log: WrittenLog) ->
     assert reader.lines() == ["two"]
 
 
-def test_log_that_comes_later_is_read_from_its_beginning(log: WrittenLog) -> None:
+def test_log_created_later_is_read_from_its_start(log: WrittenLog) -> None:
     reader = Reader(log)
     assert reader.follower.start(from_beginning=False) is None
     assert reader.lines() == []
@@ -45,7 +45,7 @@ def test_log_that_comes_later_is_read_from_its_beginning(log: WrittenLog) -> Non
     assert reader.lines() == ["one"]
 
 
-def test_renamed_file_is_read_to_its_end_before_the_new_one(log: WrittenLog) -> None:
+def test_renamed_file_is_read_before_the_new_one(log: WrittenLog) -> None:
     log.write("one\n")
     reader = from_beginning(log)
     log.write("two\n")
@@ -55,8 +55,8 @@ def test_renamed_file_is_read_to_its_end_before_the_new_one(log: WrittenLog) -> 
     assert reader.lines() == ["one", "two", "three"]
 
 
-def test_renamed_file_is_read_on_until_its_successor_is_written(log: WrittenLog) -> None:
-    """Its writer goes on with it until it is told."""
+def test_renamed_file_is_read_until_the_new_one_has_lines(log: WrittenLog) -> None:
+    """Its writer uses it until it reopens the log."""
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -70,8 +70,8 @@ def test_renamed_file_is_read_on_until_its_successor_is_written(log: WrittenLog)
     assert reader.lines() == ["two", "three"]
 
 
-def test_renamed_file_is_read_on_until_it_is_quiet(log: WrittenLog) -> None:
-    """Of several processes that write it, one may be the first with the new file."""
+def test_renamed_file_is_read_until_it_is_quiet(log: WrittenLog) -> None:
+    """With several writers, one may be the first to use the new file."""
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -96,8 +96,8 @@ def test_last_line_without_newline_is_returned_at_the_end(log: WrittenLog) -> No
     assert reader.lines() == ["one", "tw", "three"]
 
 
-def test_several_rotations_between_two_looks(log: WrittenLog) -> None:
-    """The files in between are found by their names and times."""
+def test_several_rotations_between_two_reads(log: WrittenLog) -> None:
+    """Files in between are found by names and times."""
     log.write("one\n")
     reader = from_beginning(log)
     for number, text in ((3, "two\n"), (2, "three\n"), (1, "four\n")):
@@ -107,8 +107,8 @@ def test_several_rotations_between_two_looks(log: WrittenLog) -> None:
     assert reader.lines() == ["one", "two", "three", "four"]
 
 
-def test_renamed_and_removed_file_is_read_to_its_end(log: WrittenLog) -> None:
-    """As a compression does: it was open already."""
+def test_renamed_and_deleted_file_is_read_to_its_end(log: WrittenLog) -> None:
+    """As after a compression; it was open already."""
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -120,7 +120,7 @@ def test_renamed_and_removed_file_is_read_to_its_end(log: WrittenLog) -> None:
     assert reader.lines() == ["two", "three"]
 
 
-def test_other_files_of_the_folder_are_none_of_the_log(log: WrittenLog) -> None:
+def test_other_files_of_the_directory_are_ignored(log: WrittenLog) -> None:
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -133,7 +133,7 @@ def test_other_files_of_the_folder_are_none_of_the_log(log: WrittenLog) -> None:
     assert not reader.told
 
 
-def test_truncated_log_is_read_from_its_beginning(log: WrittenLog) -> None:
+def test_truncated_log_is_read_from_its_start(log: WrittenLog) -> None:
     log.write("a first line\n")
     reader = from_beginning(log)
     reader.lines()
@@ -144,8 +144,8 @@ def test_truncated_log_is_read_from_its_beginning(log: WrittenLog) -> None:
     assert reader.told == [f"{log.path}: was truncated, and no copy was found: its content after byte 13 is lost"]
 
 
-def test_truncation_is_noticed_when_the_log_has_grown_again(log: WrittenLog) -> None:
-    """By its first bytes: it is longer than it was."""
+def test_truncation_is_detected_after_regrowth(log: WrittenLog) -> None:
+    """By the first bytes, as the file is longer than before."""
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -156,7 +156,7 @@ def test_truncation_is_noticed_when_the_log_has_grown_again(log: WrittenLog) -> 
 
 
 @pytest.mark.parametrize("seen", ["", "one\n", "one\ntw"], ids=["none", "all", "part of a line"])
-def test_what_was_not_read_before_a_truncation_is_in_the_copy(log: WrittenLog, seen: str) -> None:
+def test_lines_unread_before_a_truncation_are_in_the_copy(log: WrittenLog, seen: str) -> None:
     log.write(seen)
     reader = from_beginning(log)
     found = reader.lines()
@@ -168,7 +168,7 @@ def test_what_was_not_read_before_a_truncation_is_in_the_copy(log: WrittenLog, s
     assert not reader.told
 
 
-def test_several_truncations_between_two_looks(log: WrittenLog) -> None:
+def test_several_truncations_between_two_reads(log: WrittenLog) -> None:
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()
@@ -179,8 +179,8 @@ def test_several_truncations_between_two_looks(log: WrittenLog) -> None:
     assert reader.lines() == ["two", "three", "four"]
 
 
-def test_part_of_a_line_that_was_cut_off_is_given(log: WrittenLog) -> None:
-    """What was seen is not dropped."""
+def test_partial_line_before_a_truncation_is_returned(log: WrittenLog) -> None:
+    """Bytes that were read are not dropped."""
     log.write("one\ntw")
     reader = from_beginning(log)
     reader.lines()
@@ -191,7 +191,7 @@ def test_part_of_a_line_that_was_cut_off_is_given(log: WrittenLog) -> None:
 
 
 def test_truncation_during_a_read_returns_no_new_content(log: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies now where the old file went on is the middle of a line, perhaps."""
+    """Behind the old position there may be the middle of a new line."""
     log.write("one\n")
     reader = from_beginning(log)
     reader.lines()

@@ -35,12 +35,12 @@ NULL = ("null.marker", "NULL")
         ),
     ],
 )
-def test_parts_of_lines(
+def test_parts_of_lines_are_split(
     properties: list[tuple[str, str]],
     line: bytes,
     expected: tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]],
 ) -> None:
-    """Key, value, headers."""
+    """Key, value and headers."""
     assert LineReader(properties)(line) == expected
 
 
@@ -53,7 +53,7 @@ def test_parts_of_lines(
         ([HEADERS, NULL], b"NULL:1\tv", "^a header's name cannot be null$"),
     ],
 )
-def test_line_that_lacks_something(properties: list[tuple[str, str]], line: bytes, told: str) -> None:
+def test_incomplete_line_is_an_error(properties: list[tuple[str, str]], line: bytes, told: str) -> None:
     """Unless errors are ignored."""
     with pytest.raises(BadLine, match=told):
         LineReader(properties)(line)
@@ -68,7 +68,7 @@ def test_line_that_lacks_something(properties: list[tuple[str, str]], line: byte
         ([("null.marker", ",")], "null.marker and headers.separator are equal"),
     ],
 )
-def test_properties_that_make_no_sense(properties: list[tuple[str, str]], told: str) -> None:
-    """It may be misspelt; the others are refused there, too."""
+def test_invalid_properties_are_rejected(properties: list[tuple[str, str]], told: str) -> None:
+    """Unknown ones may be misspelt. Kafka's producer rejects the others too."""
     with pytest.raises(ValueError, match=told):
         LineReader(properties)

@@ -1,4 +1,4 @@
-"""Bytes into lines: in pieces of any size, none longer than the bound, none changed."""
+"""Bytes split into lines: read in pieces of any size, bounded in length, unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LINES = [Line(b"one", 0, 4), Line(b"", 4, 5), Line(b"\xff\x00 two\r", 5, 13)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, len(DATA)])
-def test_lines_in_pieces_of_any_size_are_the_same(size: int) -> None:
-    """Bytes that are no text, empty lines and carriage returns stay what they are."""
+def test_lines_do_not_depend_on_the_pieces(size: int) -> None:
+    """Binary lines, empty lines and carriage returns stay unchanged."""
     lines = LineSplitter(100)
 
     assert [line for at in range(0, len(DATA), size) for line in lines.feed(DATA[at : at + size])] == LINES
@@ -23,8 +23,8 @@ def test_lines_in_pieces_of_any_size_are_the_same(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
-def test_line_longer_than_the_bound_is_cut_and_told(size: int) -> None:
-    """What follows begins where it does in the file; no more than the bound is kept meanwhile."""
+def test_long_line_is_cut_and_reported(size: int) -> None:
+    """Positions of later lines are those of the file. Memory is bounded meanwhile."""
     lines = LineSplitter(3, offset=10)
     data = b"abcdefgh\nxyz\nlonger"
 

@@ -1,4 +1,4 @@
-"""A restart goes on where acknowledgements had come to, whatever the file is called by then."""
+"""A restart continues behind the acknowledged lines, even if the file was renamed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def log(tmp_path: Path) -> WrittenLog:
 
 
 def position(log: WrittenLog) -> Position:
-    """Behind what is there."""
+    """Return the position at the end of the log."""
     reader = from_beginning(log)
     reader.lines()
     reader.follower.close()
     return reader.position()
 
 
-def test_restart_goes_on_behind_the_position(log: WrittenLog) -> None:
+def test_restart_continues_at_the_position(log: WrittenLog) -> None:
     reached = position(log)
     log.write("three\n")
 
@@ -78,7 +78,7 @@ def test_restart_finds_the_rest_of_a_truncated_log_in_its_copy(log: WrittenLog) 
 
 
 def test_new_file_with_a_reused_inode_is_read_from_the_start(log: WrittenLog) -> None:
-    """Its first bytes are others. It is as a file system does that gives an inode again at once."""
+    """Its first bytes differ. Some file systems reuse an inode at once."""
     reached = position(log)
     log.truncate()
     log.write("other first bytes\nnew\n")
@@ -96,8 +96,8 @@ def test_file_shorter_than_the_position_is_another(log: WrittenLog) -> None:
     assert resumed(log, reached, since_ns=time.time_ns()).lines() == ["one"]
 
 
-def test_where_the_file_is_gone_those_written_since_are_sent(log: WrittenLog) -> None:
-    """Not those from before."""
+def test_missing_file_is_followed_by_later_ones(log: WrittenLog) -> None:
+    """Older files are not sent."""
     reached = position(log)
     log.rotated(9).write_text("old\n")
     os.utime(log.rotated(9), ns=(0, 0))
@@ -110,12 +110,12 @@ def test_where_the_file_is_gone_those_written_since_are_sent(log: WrittenLog) ->
     assert resumed(log, reached, since_ns).lines() == ["three", "four"]
 
 
-def test_log_created_later_is_read_from_its_beginning(log: WrittenLog) -> None:
+def test_log_created_later_is_read_from_its_start(log: WrittenLog) -> None:
     assert resumed(log, None).lines() == ["one", "two"]
 
 
-def test_log_created_and_rotated_unseen_is_sent_from_its_start(log: WrittenLog) -> None:
-    """And not what was rotated before it was waited for."""
+def test_log_rotated_unseen_is_read_from_its_start(log: WrittenLog) -> None:
+    """Files that were rotated before the follower started are not sent."""
     log.rename(2)
     os.utime(log.rotated(2), ns=(5, 5))
     log.write("three\n")
@@ -126,8 +126,8 @@ def test_log_created_and_rotated_unseen_is_sent_from_its_start(log: WrittenLog) 
 
 
 @pytest.mark.parametrize("start", [None, Position(1, 2, 0, 0, "")], ids=["was not there", "was empty"])
-def test_first_sent_line_identifies_the_file_of_the_position(log: WrittenLog, start: Position | None) -> None:
-    """Nothing is acknowledged, and another log's positions are written later than this one's first file."""
+def test_first_sent_line_identifies_the_file(log: WrittenLog, start: Position | None) -> None:
+    """Nothing was acknowledged, and positions of another log are written later than this one's first file."""
     reader, progress = from_beginning(log), Progress(start)
     for file, line in reader.follower.read():
         progress.sending(file, line.start, line.end)
@@ -140,7 +140,7 @@ def test_first_sent_line_identifies_the_file_of_the_position(log: WrittenLog, st
     assert resumed(log, reached, since_ns=1 << 62).lines() == ["one", "two", "three"]
 
 
-def test_crash_before_the_position_is_written_loses_nothing(log: WrittenLog, tmp_path: Path) -> None:
+def test_crash_before_the_position_is_written_loses_no_line(log: WrittenLog, tmp_path: Path) -> None:
     path = tmp_path / "state" / "positions.json"
     reader = from_beginning(log)
     with PositionFile(path, "t") as positions:
@@ -152,7 +152,7 @@ def test_crash_before_the_position_is_written_loses_nothing(log: WrittenLog, tmp
 
 
 def test_position_stays_before_the_first_unacknowledged_line(log: WrittenLog) -> None:
-    """Whatever comes behind it: acknowledgements of several partitions come in any order."""
+    """Acknowledgements of several partitions come in any order."""
     file = LogFile(log.path, 100)
     progress = Progress(file.position_at(0))
     first, second, third = (progress.sending(file, end - 4, end) for end in (4, 8, 12))
@@ -166,8 +166,8 @@ def test_position_stays_before_the_first_unacknowledged_line(log: WrittenLog) ->
     assert progress.position == file.position_at(8)
 
 
-def test_positions_are_kept_and_read_again(tmp_path: Path) -> None:
-    """Beside those of logs that this call does not follow."""
+def test_positions_are_written_and_read(tmp_path: Path) -> None:
+    """Beside those of logs that this process does not follow."""
     path = tmp_path / "p.json"
     one, two = Position(1, 2, 30, 4, "ab"), Position(1, 3, 0, 0, "cd")
     with PositionFile(path, "t") as positions:
@@ -179,7 +179,7 @@ def test_positions_are_kept_and_read_again(tmp_path: Path) -> None:
         assert positions.positions == {"/a": None, "/b": two}
 
 
-def test_another_log_does_not_change_when_the_others_were_true(tmp_path: Path) -> None:
+def test_another_log_does_not_change_the_others_times(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     with PositionFile(path, "t") as positions:
         positions.begin({"/a": None})
@@ -191,9 +191,7 @@ def test_another_log_does_not_change_when_the_others_were_true(tmp_path: Path) -
         assert positions.since_ns["/a"] == 5
 
 
-def test_position_file_that_cannot_be_written_stays_what_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_keeps_the_position_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "p.json"
     with PositionFile(path, "t") as positions:
         positions.begin({"/a": None})

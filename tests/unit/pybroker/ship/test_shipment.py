@@ -1,4 +1,4 @@
-"""Logs on their way."""
+"""Logs that are sent to a topic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.support.written_logs import WrittenLog
 
 
 class Nobody:
-    """A producer that nothing is given to."""
+    """A producer that must not be used."""
 
     def abandon(self) -> None:
-        """There is nothing to be dropped."""
+        """There is nothing to drop."""
 
 
-def test_log_that_is_named_twice_is_sent_once(tmp_path: Path) -> None:
-    """As by two patterns of a shell's: else each of its lines would be in the topic twice."""
+def test_log_named_twice_is_sent_once(tmp_path: Path) -> None:
+    """Two patterns of a shell may match it."""
     log = WrittenLog(tmp_path)
     log.write("one\n")
     sender: Any = Nobody()

@@ -1,4 +1,4 @@
-"""Where reading starts and ends, as callers say it."""
+"""Start and end of a read, as callers specify them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pybroker.source.errors import UnusableOption
         (None, 1_700_000_000_000, Bound(TIMESTAMP, 1_700_000_000_000)),
     ],
 )
-def test_offset_place_or_time(value: int | str | None, timestamp_ms: int | None, expected: Bound) -> None:
+def test_offset_end_or_time(value: int | str | None, timestamp_ms: int | None, expected: Bound) -> None:
     assert bounds_of(value, timestamp_ms, EARLIEST, name="start").of("orders", 0) == expected
 
 
@@ -35,12 +35,12 @@ def test_offset_place_or_time(value: int | str | None, timestamp_ms: int | None,
         (1 << 63, None, str(1 << 63)),
     ],
 )
-def test_what_makes_no_sense_is_refused(value: int | str | None, timestamp_ms: int | None, said: str) -> None:
+def test_invalid_bounds_are_rejected(value: int | str | None, timestamp_ms: int | None, said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         bounds_of(value, timestamp_ms, EARLIEST, name="start")
 
 
-def test_partition_that_has_no_bound_is_named() -> None:
+def test_partition_without_a_bound_is_named() -> None:
     bounds = Bounds(None, {("orders", 0): Bound(OFFSET, 7)})
 
     assert bounds.of("orders", 0) == Bound(OFFSET, 7)
@@ -56,5 +56,5 @@ def test_partition_that_has_no_bound_is_named() -> None:
         Bounds(Bound(OFFSET, LATEST), {("orders", 2): Bound(OFFSET, EARLIEST)}),
     ],
 )
-def test_bounds_go_through_a_pipe(bounds: Bounds) -> None:
+def test_bounds_can_be_serialized(bounds: Bounds) -> None:
     assert Bounds.from_json(json.loads(json.dumps(bounds.to_json()))) == bounds

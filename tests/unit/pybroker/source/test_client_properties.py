@@ -1,4 +1,4 @@
-"""Properties of Kafka's clients: those that count, those that are passed over, and all others, which are refused."""
+"""Properties of Kafka's clients: used, ignored without effect, or rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
 
 @pytest.mark.parametrize("name", HONOURED)
-def test_what_counts_is_kept_and_on_the_page(name: str) -> None:
+def test_used_properties_are_kept_and_documented(name: str) -> None:
     assert read_client_properties({**SERVERS, f"kafka.{name}": "something", "topic": "orders"})[name] == "something"
     assert f"`kafka.{name}`" in PAGE.read_text()
 
@@ -34,7 +34,7 @@ def test_what_counts_is_kept_and_on_the_page(name: str) -> None:
         ),
     ],
 )
-def test_what_changes_no_row_is_passed_over(name: str, value: str) -> None:
+def test_properties_without_effect_on_rows_are_ignored(name: str, value: str) -> None:
     assert read_client_properties({**SERVERS, f"kafka.{name}": value}) == {"bootstrap.servers": "localhost:9092"}
 
 
@@ -48,8 +48,8 @@ def test_what_changes_no_row_is_passed_over(name: str, value: str) -> None:
         "ssl.engine.factory.class",
     ],
 )
-def test_what_would_not_count_is_refused(name: str) -> None:
-    """Else it would be read uncommitted, written without a transaction, or sent to anybody in plain text."""
+def test_unsupported_properties_are_rejected(name: str) -> None:
+    """Else rows could be read uncommitted, written without a transaction, or sent unencrypted."""
     with pytest.raises(UnusableOption, match=rf"'kafka\.{name}'.*isolation\.level") as refused:
         read_client_properties({**SERVERS, f"kafka.{name}": "hidden"})
     assert "hidden" not in str(refused.value)
@@ -58,6 +58,6 @@ def test_what_would_not_count_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("acks", "1"), ("enable.idempotence", "false"), ("sasl.login.callback.handler.class", "mine")]
 )
-def test_what_is_so_in_any_case_may_not_be_asked_to_be_otherwise(name: str, value: str) -> None:
+def test_fixed_properties_must_not_be_changed(name: str, value: str) -> None:
     with pytest.raises(UnusableOption, match=f"kafka.{name}: '{value}' is not supported"):
         read_client_properties({**SERVERS, f"kafka.{name}": value})

@@ -1,4 +1,4 @@
-"""The columns, and how they are chosen."""
+"""The columns and their selection."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pybroker.source.columns import COLUMNS, USUAL, arrow_schema, as_records, ch
 from pybroker.source.errors import UnusableOption
 
 
-def test_headers_come_where_they_are_asked_for() -> None:
+def test_headers_are_optional() -> None:
     assert chosen_columns(None) == USUAL == COLUMNS[:-1]
     assert chosen_columns(None, headers=True) == COLUMNS
 
 
-def test_columns_keep_the_order_of_names_in_any_case() -> None:
+def test_columns_keep_their_order_in_any_case() -> None:
     assert chosen_columns([" Value", "timestamptype", "OFFSET "]) == ("value", "timestampType", "offset")
 
 
 @pytest.mark.parametrize(("names", "said"), [([], "no column"), (["key", "KEY"], "twice"), (["vlaue"], "'vlaue'")])
-def test_choice_that_makes_no_sense_is_refused(names: list[str], said: str) -> None:
+def test_invalid_selection_is_rejected(names: list[str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         chosen_columns(names)
 
 
-def test_rows_get_the_types_that_records_have() -> None:
-    """What Spark has as text goes as its bytes; what fits already is not touched."""
+def test_rows_are_converted_to_record_types() -> None:
+    """Strings become bytes. Matching types are not copied."""
     rows = pa.RecordBatch.from_pydict({"key": pa.array([b"k"]), "value": pa.array(["é"])})
 
     records = as_records(rows, ("key", "value"))

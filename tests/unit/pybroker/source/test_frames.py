@@ -1,4 +1,4 @@
-"""Frames, whole and cut off."""
+"""Frames, complete and truncated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.source.errors import DamagedLog, SourceError, from_json, to_json
 from pybroker.source.frames import ANSWER, BATCH, CutOff, read_frame, write_frame, write_json
 
 
-def test_frames_come_as_they_were_written() -> None:
+def test_frames_are_read_as_written() -> None:
     stream = io.BytesIO()
     write_frame(stream, BATCH, memoryview(b"rows"))
     write_json(stream, ANSWER, {"count": 3})
@@ -25,7 +25,7 @@ def test_frames_come_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 8])
-def test_frame_that_ends_too_soon_is_an_error(size: int) -> None:
+def test_truncated_frame_is_an_error(size: int) -> None:
     stream = io.BytesIO()
     write_frame(stream, BATCH, b"rows")
 
@@ -33,7 +33,7 @@ def test_frame_that_ends_too_soon_is_an_error(size: int) -> None:
         read_frame(io.BytesIO(stream.getvalue()[:size]))
 
 
-def test_errors_pass_with_their_class() -> None:
+def test_errors_keep_their_class() -> None:
     passed = from_json(to_json(DamagedLog("a file")))
 
     assert (type(passed), str(passed)) == (DamagedLog, "a file")

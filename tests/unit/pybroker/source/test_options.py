@@ -1,4 +1,4 @@
-"""Options of the sources and of the sink: those of Spark's Kafka source, and sentences for all others."""
+"""Options of sources and sink: those of Spark's Kafka source, and errors for all others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def options(streaming: bool | None = False, **given: str) -> TopicOptions:
     return read_options({**USED, **given}, streaming=streaming)
 
 
-def test_usual_values() -> None:
-    """A batch reads everything, a stream what comes from now on; lost data is an error."""
+def test_defaults() -> None:
+    """A batch reads everything, a stream new records; lost data is an error."""
     batch = options()
 
     assert (batch.topics, batch.pattern, batch.assigned) == (["orders"], None, None)
@@ -35,8 +35,8 @@ def test_usual_values() -> None:
     assert options(streaming=True).start.usual == Bound(OFFSET, LATEST)
 
 
-def test_names_count_in_any_case() -> None:
-    """Spark gives them in lower case, or as they were written."""
+def test_names_are_case_insensitive() -> None:
+    """Spark passes them in lower case or as written."""
     found = read_options(
         {
             "KAFKA.bootstrap.servers": "localhost:9092",
@@ -61,14 +61,17 @@ def test_names_count_in_any_case() -> None:
 
 def test_topics_are_subscribed_to_or_assigned() -> None:
     assert options(subscribe=" orders, clicks ").topics == ["orders", "clicks"]
-    assert options(subscribe="orders,clicks,orders").topics == ["orders", "clicks"]  # whose rows are there once
+    assert options(subscribe="orders,clicks,orders").topics == [
+        "orders",
+        "clicks",
+    ]  # rows of repeated topics are there once
     assigned = read_options({**SERVERS, "assign": '{"orders": [2, 0, 2]}'}, streaming=False)
     assert assigned.assigned == [("orders", 2), ("orders", 0)]
     assert assigned.wanted["assigned"] == [("orders", 2), ("orders", 0)]
 
 
 @pytest.mark.parametrize("side", ["starting", "ending"])
-def test_offsets_in_all_of_sparks_forms(side: str) -> None:
+def test_offsets_in_all_forms_of_spark(side: str) -> None:
     def bound(partition: int = 0, **given: str) -> Bound:
         found = options(**given)
         return (found.start if side == "starting" else found.end).of("orders", partition)
@@ -82,8 +85,8 @@ def test_offsets_in_all_of_sparks_forms(side: str) -> None:
     assert bound(1, **{f"{side}OffsetsByTimestamp": times}) == Bound(TIMESTAMP, 6)
 
 
-def test_nearer_options_win_in_sparks_order() -> None:
-    """By times of each partition, by one time, by offsets."""
+def test_specific_options_have_priority_as_in_spark() -> None:
+    """Timestamps by partition, one timestamp, then offsets."""
     each = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}'}
     time = {"startingTimestamp": "7"}
     offsets = {"startingOffsets": "latest"}
@@ -118,17 +121,17 @@ def test_start_time_after_all_records_fails_by_default() -> None:
         ({"columns": "key,vlaue"}, "'vlaue'"),
     ],
 )
-def test_what_makes_no_sense_is_named(given: dict[str, str], said: str) -> None:
+def test_invalid_options_are_named(given: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         options(**given)
 
 
-def test_assignment_of_another_form_is_named() -> None:
+def test_invalid_assignment_is_named() -> None:
     with pytest.raises(UnusableOption, match="assign"):
         read_options({**SERVERS, "assign": '{"orders": 1}'}, streaming=False)
 
 
-def test_pattern_that_is_none_is_named() -> None:
+def test_invalid_pattern_is_named() -> None:
     with pytest.raises(UnusableOption, match=r"subscribePattern: '\['"):
         read_options({**SERVERS, "subscribePattern": "["}, streaming=False)
 
@@ -192,7 +195,7 @@ def test_log_options() -> None:
         ({"endingOffsets": '{"orders": {"0": -3}}'}, "from 0 on"),
     ],
 )
-def test_log_options_that_make_no_sense_are_named(given: dict[str, str], said: str) -> None:
+def test_invalid_log_options_are_named(given: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         read_log_options({"path": "/data", **given})
 
@@ -216,6 +219,6 @@ def test_sink_options() -> None:
         ({"topic": "orders", "kafka.transactional.id": "one"}, ["value"], "'kafka.transactional.id'"),
     ],
 )
-def test_sink_options_that_make_no_sense_are_named(given: dict[str, Any], columns: list[str], said: str) -> None:
+def test_invalid_sink_options_are_named(given: dict[str, Any], columns: list[str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         read_sink_options({**SERVERS, **given}, columns)

@@ -1,4 +1,4 @@
-"""Where a stream's micro-batches begin and end, when partitions come, go and become shorter."""
+"""Start and end of a stream's micro-batches when partitions are added, deleted or truncated."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pybroker.source.ranges import OffsetRange
 ONE, TWO, TEN = ("orders", 1), ("orders", 2), ("orders", 10)
 
 
-def test_positions_have_the_form_of_sparks_kafka_source() -> None:
-    """In one order, since Spark compares the texts."""
+def test_positions_have_sparks_format() -> None:
+    """In one order, as Spark compares the strings."""
     written = written_positions({TEN: 7, ("clicks", 0): 5, TWO: 3})
 
     assert json.dumps(written) == '{"clicks": {"0": 5}, "orders": {"2": 3, "10": 7}}'
@@ -28,10 +28,10 @@ def test_batch_ends_at_the_latest_offsets_of_all_partitions() -> None:
 @pytest.mark.parametrize(
     ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "it is deleted", 5)]
 )
-def test_shorter_or_deleted_partition_fails_or_resumes_at_end(
+def test_shrunk_or_deleted_partition_fails_or_resumes_at_end(
     latest: dict[tuple[str, int], int], said: str, end: int
 ) -> None:
-    """As that of a topic which was made anew: were it to stay at 5, its next record would be left out as well."""
+    """For example of a topic that was recreated: at the old offset 5, its next record would be skipped too."""
     with pytest.raises(DataLoss, match=said):
         ends_of({ONE: 5}, latest, fail_on_data_loss=True)
 
@@ -52,10 +52,10 @@ def test_new_partition_without_first_records_fails_or_skips() -> None:
 
 
 @pytest.mark.parametrize(("begun", "earliest"), [({}, {}), ({ONE: 12}, {}), ({}, {ONE: 12})])
-def test_range_that_is_not_there_is_an_error_or_left_out(
+def test_missing_range_is_an_error_or_skipped(
     begun: dict[tuple[str, int], int], earliest: dict[tuple[str, int], int]
 ) -> None:
-    """A new partition that has gone again, or whose records have; a checkpoint of another topic's."""
+    """A new partition that was deleted, or whose records were; a checkpoint of another topic."""
     with pytest.raises(DataLoss, match="orders-1"):
         stream_ranges(begun, {ONE: 9}, earliest, fail_on_data_loss=True)
 

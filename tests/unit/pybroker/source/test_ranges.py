@@ -1,4 +1,4 @@
-"""Ranges that are split among tasks and bounded for a micro-batch: no offset is lost, and none comes twice."""
+"""Ranges split among tasks or limited for a micro-batch, without gap or overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTS = st.none() | st.integers(1, 40)
 
 
 @given(RANGES, COUNTS, COUNTS)
-def test_parts_are_the_whole(ranges: list[OffsetRange], at_least: int | None, most_records: int | None) -> None:
+def test_parts_cover_the_whole_range(ranges: list[OffsetRange], at_least: int | None, most_records: int | None) -> None:
     parts = split_ranges(ranges, at_least=at_least, most_records=most_records)
 
     assert all(part.size > 0 for part in parts)
@@ -29,7 +29,7 @@ def test_parts_are_the_whole(ranges: list[OffsetRange], at_least: int | None, mo
         assert len(parts) >= min(at_least, sum(whole.size for whole in ranges))
 
 
-def test_larger_ranges_come_in_more_parts() -> None:
+def test_larger_ranges_have_more_parts() -> None:
     ranges = [OffsetRange("orders", 0, 0, 900), OffsetRange("orders", 1, 50, 150)]
 
     parts = split_ranges(ranges, at_least=10)
@@ -41,8 +41,8 @@ def test_larger_ranges_come_in_more_parts() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=6), st.integers(1, 500))
-def test_bounded_batch_goes_on_and_ends(found: list[tuple[int, int]], limit: int) -> None:
-    """Each partition that has anything goes on, so that one that is small is not starved."""
+def test_limited_batches_make_progress(found: list[tuple[int, int]], limit: int) -> None:
+    """Each partition with records advances, so that small ones are not starved."""
     starts = {("orders", number): start for number, (start, _) in enumerate(found)}
     ends = {("orders", number): start + size for number, (start, size) in enumerate(found)}
 

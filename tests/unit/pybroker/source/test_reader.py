@@ -1,4 +1,4 @@
-"""The reader's process as it is: one child for many requests, its errors, and its end."""
+"""The real reader process: one child for many requests, its errors, and its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOUNDS = {"start": at_offset(EARLIEST).to_json(), "end": at_offset(LATEST).to_js
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Four segments of three records each."""
+    """A directory with four segments of three records each."""
     log = open_log(tmp_path, LogConfig(segment_bytes=150))
     for number in range(0, 12, 3):
         append(log, batch(*[b"value-%d" % (number + each) for each in range(3)]))
@@ -51,7 +51,7 @@ def child(reader: Reader) -> int:
     return reader._process.pid
 
 
-def test_one_child_answers_all_requests_also_after_errors(reader: Reader, directory: Path) -> None:
+def test_one_child_serves_all_requests_despite_errors(reader: Reader, directory: Path) -> None:
     planned = splits(reader, directory)
     first = child(reader)
 
@@ -77,7 +77,7 @@ def test_killed_child_is_an_error_and_is_replaced(reader: Reader, directory: Pat
     assert len(splits(reader, directory)) == 4
 
 
-def test_child_ends_with_reader_and_with_abandoned_iteration(reader: Reader, directory: Path) -> None:
+def test_child_ends_with_reader_or_abandoned_iteration(reader: Reader, directory: Path) -> None:
     [split, *_] = splits(reader, directory)
     left = child(reader)
     rows = reader.batches("read_log", ("offset",), **split)
@@ -91,8 +91,8 @@ def test_child_ends_with_reader_and_with_abandoned_iteration(reader: Reader, dir
     assert not Path(f"/proc/{closed}").exists()
 
 
-def test_interrupted_rows_end_the_child_which_is_replaced(reader: Reader, directory: Path) -> None:
-    """It waits for their end, and would take the next request for that."""
+def test_interrupted_rows_replace_the_child(reader: Reader, directory: Path) -> None:
+    """The old child waits for the rest, and would take the next request for it."""
 
     def broken() -> Iterator[Any]:
         yield from ()
@@ -108,9 +108,7 @@ def test_interrupted_rows_end_the_child_which_is_replaced(reader: Reader, direct
     assert len(splits(reader, directory)) == 4
 
 
-def test_abandoned_response_is_not_read_by_the_next_request(
-    reader: Reader, directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_abandoned_response_is_not_read_later(reader: Reader, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in a notebook."""
 
     def interrupted(stream: object) -> None:
@@ -125,7 +123,7 @@ def test_abandoned_response_is_not_read_by_the_next_request(
         splits(reader, directory / "nowhere")
 
 
-def test_reader_may_be_pickled(reader: Reader, directory: Path) -> None:
+def test_reader_can_be_pickled(reader: Reader, directory: Path) -> None:
     splits(reader, directory)
 
     with pickle.loads(pickle.dumps(reader)) as copy:
@@ -133,8 +131,8 @@ def test_reader_may_be_pickled(reader: Reader, directory: Path) -> None:
         assert child(copy) != child(reader)
 
 
-def test_users_own_modules_are_not_in_the_way(monkeypatch: pytest.MonkeyPatch, directory: Path, tmp_path: Path) -> None:
-    """A project may well have modules of the rooms' names: the child knows neither its folder nor its path."""
+def test_modules_of_the_user_are_not_imported(monkeypatch: pytest.MonkeyPatch, directory: Path, tmp_path: Path) -> None:
+    """A project may have modules of the rooms' names. The child ignores its directory and path."""
     for name in ("storage", "protocol", "pyarrow"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -152,7 +150,7 @@ def test_read_has_ranges_columns_and_headers(directory: Path) -> None:
     assert pybroker.read(directory).schema.names[:3] == ["key", "value", "topic"]
 
 
-def test_read_tells_at_once_what_it_cannot_read(directory: Path, tmp_path: Path) -> None:
+def test_read_fails_at_once(directory: Path, tmp_path: Path) -> None:
     with pytest.raises(UnusableOption, match="twice"):
         pybroker.read(directory, columns=["key", "key"])
     with pytest.raises(UnusableOption, match="start"):
@@ -161,7 +159,7 @@ def test_read_tells_at_once_what_it_cannot_read(directory: Path, tmp_path: Path)
         pybroker.read(tmp_path, topics=["other"])
 
 
-def test_damage_comes_as_an_error_behind_the_rows_before_it(directory: Path) -> None:
+def test_damage_is_raised_after_earlier_rows(directory: Path) -> None:
     path = directory / f"{6:020}.log"
     data = bytearray(path.read_bytes())
     data[70] ^= 1
@@ -176,10 +174,10 @@ def test_damage_comes_as_an_error_behind_the_rows_before_it(directory: Path) -> 
     assert found == list(range(6))
 
 
-def test_lines_of_the_page_run(
+def test_examples_of_the_page_run(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/reference/records.md, beside a data directory."""
+    """docs/reference/records.md, in a directory with a data directory."""
     directory.parent.joinpath("data").mkdir()
     directory.rename(directory.parent / "data" / "orders-0")
     monkeypatch.chdir(directory.parent)

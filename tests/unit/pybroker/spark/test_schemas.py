@@ -1,4 +1,4 @@
-"""Columns as Spark's types, without a session."""
+"""Columns as types of Spark, without a session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pybroker.spark.topic_sink import TopicSink
 from pybroker.spark.topic_source import TopicRange, TopicSource
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
-# as org.apache.spark.sql.kafka010.KafkaRecordToRowConverter has them
+# the schema of org.apache.spark.sql.kafka010.KafkaRecordToRowConverter
 TYPES: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),
@@ -46,12 +46,12 @@ def schema(*names: str) -> StructType:
     return StructType([StructField(name, TYPES[name]) for name in names])
 
 
-def test_arrow_types_are_those_that_spark_wants_of_these_columns() -> None:
-    """Else it refuses the first batch."""
+def test_arrow_types_are_those_that_spark_expects() -> None:
+    """Else it rejects the first batch."""
     assert to_arrow_schema(schema(*COLUMNS), timezone="UTC").equals(arrow_schema(COLUMNS))
 
 
-def test_schema_of_sparks_kafka_source_is_taken_whole_or_in_part() -> None:
+def test_schema_of_sparks_source_is_accepted() -> None:
     assert columns_of(schema(*COLUMNS)) == COLUMNS
     assert columns_of(schema("offset", "headers")) == ("offset", "headers")
 
@@ -64,12 +64,12 @@ def test_schema_of_sparks_kafka_source_is_taken_whole_or_in_part() -> None:
         StructType([StructField("text", StringType())]),
     ],
 )
-def test_other_columns_and_types_are_refused(asked: StructType) -> None:
+def test_other_columns_and_types_are_rejected(asked: StructType) -> None:
     with pytest.raises(UnusableOption, match="column"):
         columns_of(asked)
 
 
-def test_options_are_looked_at_before_anything_is_read() -> None:
+def test_options_are_checked_before_reading() -> None:
     with pytest.raises(UnusableOption, match="subscribe"):
         TopicSource({"kafka.bootstrap.servers": "localhost:9092"}).schema()
     with pytest.raises(UnusableOption, match="no path"):
@@ -79,7 +79,7 @@ def test_options_are_looked_at_before_anything_is_read() -> None:
     assert TopicSource({**USED, "columns": "value,offset"}).schema() == "value BINARY, offset BIGINT"
 
 
-def test_what_goes_to_workers_may_be_pickled() -> None:
+def test_task_objects_can_be_pickled() -> None:
     source = TopicSource(USED)
     wanted = schema("offset", "value")
     parts: list[InputPartition] = [TopicRange(OffsetRange("orders", 0, 5, 9)), LogSplit({"directory": "orders-0"})]

@@ -1,4 +1,4 @@
-"""Micro-batches as Spark asks for them, of a topic that grows between any two questions."""
+"""Micro-batches in Spark's order of calls, of a topic that grows between any two of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL: ReadLimit = ReadAllAvailable()
 
 
 class BusyTopic:
-    """A topic of one partition in the place of the reader's process: each question finds ten more records in it."""
+    """A topic of one partition in place of the reader process: each request finds ten more records in it."""
 
     def __init__(self, end: int = 100) -> None:
         self.end = end
@@ -41,7 +41,7 @@ def stream(topic: BusyTopic, **options: str) -> TopicStream:
 
 
 def batch(reader: TopicStream, start: dict[str, Any] | None) -> tuple[dict[str, Any], list[OffsetRange]]:
-    """Where a batch ends and what is read in it, asked as Spark asks: for the first one's start each time anew."""
+    """Plan and read a batch as Spark does, which asks for the initial offset each time."""
     end = reader.latestOffset(reader.initialOffset() if start is None else start, ALL)
     parts = reader.partitions(reader.initialOffset() if start is None else start, end)
     return end, [each.offsets for each in parts if isinstance(each, TopicRange)]
@@ -57,8 +57,8 @@ def test_stream_from_the_end_reads_all_later_records() -> None:
 
 
 @pytest.mark.parametrize("option", [{}, {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "latest"}])
-def test_first_batch_that_is_done_again_goes_on_where_it_ends(option: dict[str, str]) -> None:
-    """In another process, when records have come since: none of them is passed over."""
+def test_repeated_first_batch_continues_at_its_end(option: dict[str, str]) -> None:
+    """In another process, after new records. None is skipped."""
     topic = BusyTopic()
     first, _ = batch(stream(topic, **option), None)
 
@@ -75,7 +75,7 @@ def test_first_batch_from_the_beginning_is_full() -> None:
 
 
 def test_first_batch_of_another_topic_is_an_error() -> None:
-    """Where it would begin is certain, and behind its end."""
+    """Its start is known, and lies behind its end."""
     reader = stream(BusyTopic(), startingOffsets='{"t": {"0": 50}}')
 
     assert reader.initialOffset() == {"t": {"0": 50}}
@@ -84,7 +84,7 @@ def test_first_batch_of_another_topic_is_an_error() -> None:
 
 
 def test_available_now_ends_where_the_topic_ended() -> None:
-    """Or began, where it is read from its end on: that was asked for later."""
+    """When the query started, or at its start offset if that is the later end."""
     reader = stream(BusyTopic(), startingOffsets="earliest")
     reader.prepareForTriggerAvailableNow()
     first, _ = batch(reader, None)
@@ -96,7 +96,7 @@ def test_available_now_ends_where_the_topic_ended() -> None:
     assert (first, batch(reader, first)) == ({"t": {"0": 120}}, (first, []))
 
 
-def test_limit_counts_from_where_the_stream_stands() -> None:
+def test_limit_counts_from_the_streams_position() -> None:
     reader = stream(BusyTopic(), startingOffsets="earliest")
 
     assert reader.latestOffset(reader.initialOffset(), ReadMaxRows(7)) == {"t": {"0": 7}}

@@ -1,4 +1,4 @@
-"""Asking a broker's process over its pipes."""
+"""Commands to a broker's process over its pipes."""
 
 from __future__ import annotations
 
@@ -43,24 +43,23 @@ def stage() -> Iterator[Stage]:
         os.close(descriptor)
 
 
-def test_a_command_and_its_answer(stage: Stage) -> None:
-    """Numbered."""
+def test_command_is_answered(stage: Stage) -> None:
+    """Commands and answers are numbered."""
     stage.answer(id=1, result={"t-0": 5})
     assert stage.channel.ask("roll", topic="t") == {"t-0": 5}
     assert stage.commands() == [{"id": 1, "command": "roll", "arguments": {"topic": "t"}}]
     stage.hang_up()
 
 
-def test_a_refusal_is_raised(stage: Stage) -> None:
-    """In the broker's words."""
+def test_error_is_raised_with_the_brokers_message(stage: Stage) -> None:
     stage.answer(id=1, error="there is no t")
     with pytest.raises(BrokerError, match="there is no t"):
         stage.channel.ask("roll", topic="t")
     stage.hang_up()
 
 
-def test_an_answer_that_comes_too_late_is_not_the_next_ones(stage: Stage) -> None:
-    """It has another number."""
+def test_late_answer_is_not_that_of_the_next_command(stage: Stage) -> None:
+    """Its number differs."""
     with pytest.raises(BrokerError, match="roll: no answer within 0 s"):
         stage.channel.ask("roll", topic="t")
     stage.answer(id=1, result="late")
@@ -69,8 +68,8 @@ def test_an_answer_that_comes_too_late_is_not_the_next_ones(stage: Stage) -> Non
     stage.hang_up()
 
 
-def test_a_broker_that_is_gone_is_told(stage: Stage) -> None:
-    """When it is asked, or while it answers."""
+def test_dead_broker_is_an_error(stage: Stage) -> None:
+    """Before or after the command was sent."""
     os.write(stage.answering, b'{"id": 1, "res')
     os.close(stage.answering)
     with pytest.raises(BrokerError, match="not running"):
@@ -80,8 +79,8 @@ def test_a_broker_that_is_gone_is_told(stage: Stage) -> None:
         stage.channel.ask("clear_faults")
 
 
-def test_a_process_with_many_descriptors() -> None:
-    """Those of the channel may be above 1,023."""
+def test_channel_works_above_1023_descriptors() -> None:
+    """Its descriptors may exceed the limit of select()."""
     stage = Stage()
     lowest = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64
     assert lowest > 1023

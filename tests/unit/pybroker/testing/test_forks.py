@@ -7,8 +7,8 @@ from pathlib import Path
 from pybroker.testing.forks import fork_directory
 
 
-def test_fork_shares_what_is_closed_and_copies_the_rest(tmp_path: Path) -> None:
-    """Nothing that either broker appends to afterwards is the other's; the lock is nobody's."""
+def test_fork_shares_closed_files_and_copies_others(tmp_path: Path) -> None:
+    """Later appends of one broker do not reach the other. The lock file is not copied."""
     partition = tmp_path / "data" / "orders-0"
     partition.mkdir(parents=True)
     names = [f"{offset:020d}{suffix}" for offset in (0, 7, 20) for suffix in (".log", ".index")]
