@@ -51,7 +51,7 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
         print(f"pybroker: {lacking}", file=sys.stderr)
         return 1
     if until_stdin_ends and not _stdin_can_end():
-        print("pybroker: --until-stdin-ends: standard input is no pipe, socket or terminal", file=sys.stderr)
+        print("pybroker: --until-stdin-ends: standard input is not a pipe, socket or terminal", file=sys.stderr)
         return 2
     return _Run(config, announce, until_stdin_ends, _channel() if control else None).run()
 
@@ -106,7 +106,7 @@ class _Run:
                 loop.add_reader(_STDIN, self._on_stdin)
             return loop.run_until_complete(self._serve())
         except Exception:
-            log.critical("The broker ends because of an error that it did not expect", exc_info=True)
+            log.critical("The broker ends because of an unexpected error", exc_info=True)
             return 1
         finally:
             for number in _ENDING:  # at this point a signal has nothing left to stop

@@ -24,29 +24,29 @@ usage: pybroker [serve] [FILE] [--override KEY=VALUE]... [--strict] [--log-level
                 [--daemon] [--pid-file FILE] [--log-file FILE]
                 [--ephemeral] [--print-json] [--until-stdin-ends] [--control]
 
-Start the broker with the properties of FILE. Without FILE, but with `serve` or at least one option, all that is not
-overridden has its default.
+Start the broker with the properties of FILE. Without FILE, but with `serve` or at least one option, keys that are not
+overridden have their defaults.
 
   --override KEY=VALUE  a property that wins over FILE and environment (PYBROKER_<KEY_WITH_UNDERSCORES>)
   --strict              an unknown key is an error, not a warning
-  --log-level LEVEL     debug, info (the default), warning, error; SIGUSR1 shows more, SIGUSR2 less
+  --log-level LEVEL     debug, info (the default), warning, error; SIGUSR1 logs more, SIGUSR2 less
   --log-format FORMAT   text (the default) or json, one object a line
 
 In the background, until `pybroker stop`:
 
-  --daemon              return when clients are served, or with what stood in the way
-  --pid-file FILE       with --daemon: keeps the process id (pybroker.pid)
-  --log-file FILE       with --daemon: takes the log (pybroker.log)
+  --daemon              return when clients are served, or with the error
+  --pid-file FILE       with --daemon: the file of the process id (pybroker.pid)
+  --log-file FILE       with --daemon: the file of the log (pybroker.log)
 
 For programs that start a broker, such as tests:
 
   --ephemeral           any free port of loopback and a directory that is removed at the end, unless overridden, and
-                        settings that tests wait less with
+                        settings that make tests wait less
   --print-json          one line on standard output once it is up: {"bootstrap_servers": "127.0.0.1:40123",
                         "pid": 7, "data_directory": "/tmp/pybroker-x", "listeners": {"PLAINTEXT": "127.0.0.1:40123"}}
-  --until-stdin-ends    end cleanly when standard input does: where that is a pipe, whoever started the broker takes it
-                        along
-  --control             with --ephemeral: the same, and take commands from standard input until then, answered on
+  --until-stdin-ends    end cleanly when standard input ends: if it is a pipe, the broker ends with the program that
+                        started it
+  --control             with --ephemeral: the same, and take commands from standard input until then, with answers on
                         standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)"""
 
 _FLAGS = {

@@ -234,7 +234,7 @@ class BrokerConfig:
 
     @property
     def topic_defaults_keys(self) -> frozenset[str]:
-        """The broker's keys that give the values of topics without their own."""
+        """The broker's keys that supply the values of topics without their own."""
         return TOPIC_DEFAULTS_KEYS
 
     # ---- dynamic values

@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-#: A value among Java's cipher suites that signals safe renegotiation. There is no renegotiation here.
+#: A value among Java's cipher suites that signals safe renegotiation. The broker does not support renegotiation.
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _SUITES = "cipher suites by Java's names"
 _LOCATION = "ssl.keystore.location"
-#: The largest store. The limit matters because whoever may change a listener's stores can name any file.
+#: The largest store. The limit matters because users who may change a listener's stores can name any file.
 _MOST_BYTES = 16 << 20
 #: What OpenSSL rejects as too weak in a key store by default, and Java accepts: SHA-1, keys below 2,048 bits.
 _WEAK = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
@@ -194,7 +194,7 @@ class TlsSettings:
         if not newer:
             context.maximum_version = ssl.TLSVersion.TLSv1_2
         if context.minimum_version > context.maximum_version:
-            raise self._error(key, ",".join(names), "none of them fits the versions in ssl.enabled.protocols", _SUITES)
+            raise self._error(key, ",".join(names), "none of them is for a version in ssl.enabled.protocols", _SUITES)
         return _TLS_1_3_SUITES - newer if context.maximum_version == ssl.TLSVersion.TLSv1_3 else frozenset()
 
     def _identity(self) -> _Identity:

@@ -45,7 +45,7 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
     cuts: list[Cut] = []
     values = _metadata_log_config(config)
     snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
-    newest = snapshots[-1].end_offset if snapshots else 0  # what lies before it need not be whole
+    newest = snapshots[-1].end_offset if snapshots else 0  # records before it need not be complete
     directory.fs.make_directory(path)
     partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
     for cut in cuts:

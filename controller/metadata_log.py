@@ -81,7 +81,7 @@ class MetadataLog:
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """The voters of the quorum, as far as the directory names them: under kraft.version 0 it may not."""
+        """The voters of the quorum, if the directory names them: under kraft.version 0 it may not."""
         if self.quorum.voters is not None:
             return tuple(voter.voter_id for voter in self.quorum.voters.voters)
         return self._static_voters
@@ -89,7 +89,7 @@ class MetadataLog:
     # ---- reading
 
     def load(self) -> MetadataLoader:
-        """Load all of it. Raises MetadataLogDamaged, and the storage's errors."""
+        """Load the whole log. Raises MetadataLogDamaged, and the storage's errors."""
         loader = MetadataLoader()
         offset = self._load_snapshot(loader)
         try:

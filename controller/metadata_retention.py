@@ -75,7 +75,7 @@ class MetadataRetention:
         self._now_ms = now_ms
         self._last_ms = now_ms()
         self._running = False
-        #: Whether this start had to read so much that the next one should not have to.
+        #: Whether this start had to read too much, so that a new snapshot is due.
         self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
 
     def check(self) -> None:

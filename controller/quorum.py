@@ -1,6 +1,6 @@
 """The quorum of the metadata log, which is this node alone, and the feature levels that it has agreed on.
 
-kraft.version says whether the log names the voters (1, KIP-853) or the configuration does (0). It is in control records
+With kraft.version 1 the log names the voters (KIP-853), with 0 the configuration does. It is in control records
 of the metadata log; all other levels are part of the image.
 """
 

@@ -97,7 +97,7 @@ def _checked_header(view: memoryview, start: int, end: int) -> BatchHeader:
 
 
 def _offset_behind(view: memoryview, position: int, batch: memoryview, offset: int, magic: int) -> int:
-    """Return the next offset after a damaged batch, as the batch at `position` gives it.
+    """Return the next offset after a damaged batch, from the header of the batch at `position`.
 
     At the end of `data` there is no next batch. Then the smaller of the two offsets in the damaged batch's header is
     returned: reading the batch twice is better than skipping the one after it. Raises CorruptBatch if the batch at

@@ -26,7 +26,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# Variables of Apache Kafka's scripts and its JVM, which are no properties of a broker
+# Variables of Apache Kafka's scripts and its JVM, which are not broker properties
 NOT_PROPERTIES = {
     *("KAFKA_VERSION", "KAFKA_HEAP_OPT", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS"),
     *("KAFKA_JMX_HOSTNAME", "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_JVM_PERFORMANCE_OPTS"),

@@ -4,7 +4,7 @@
                          together
     PartitionReader      decodes PartitionRecords; one that is like the last one costs a comparison
 
-Both give the same bytes and values as the records' schemas (`tests/unit/metadata/test_bulk_records.py`).
+Both produce the same bytes and values as the records' schemas (`tests/unit/metadata/test_bulk_records.py`).
 """
 
 from __future__ import annotations

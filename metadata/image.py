@@ -37,7 +37,7 @@ class ResourceType(IntEnum):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """The address of a listener of a broker or controller; `security_protocol` is Kafka's number of it."""
+    """The address of a listener of a broker or controller; `security_protocol` is Kafka's number."""
 
     name: str
     host: str

@@ -1,6 +1,6 @@
 """Apply records to the image: the only place where it changes, for live decisions and for loading.
 
-`replay` takes records in the order of the log. What other rooms have to follow (directories to create, configurations
+`replay` takes records in the order of the log. Changes that other rooms must follow (directories to create, configurations
 to apply) is collected in a Delta. A record that does not fit, such as a partition of an unknown topic, is a
 ReplayError: the log is damaged, or of an unsupported version.
 """

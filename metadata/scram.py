@@ -101,7 +101,7 @@ def _record(image: MetadataImage, change: Deletion | Upsertion) -> MetadataRecor
 def credential_record(
     metadata_version: int, user: str, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
 ) -> MetadataRecord:
-    """Return the record of a credential. It has neither the password nor an equivalent of it."""
+    """Return the record of a credential. It contains neither the password nor an equivalent."""
     made = credential_of(mechanism, salted_password, salt, iterations)
     return new_record(
         metadata_version,

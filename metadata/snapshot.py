@@ -1,6 +1,6 @@
 """The image as records: the content of a snapshot of the metadata log, in the order of Apache Kafka.
 
-Replaying the records gives the same image. Feature levels come first, because a reader needs metadata.version for all
+Replaying the records produces the same image. Feature levels are first, because a reader needs metadata.version for all
 other records.
 """
 

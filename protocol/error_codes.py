@@ -95,7 +95,7 @@ class ErrorCode(IntEnum):
     INVALID_TXN_STATE = 48, "The transaction is not in a state that allows this."
     INVALID_PRODUCER_ID_MAPPING = 49, "The producer id is not the one assigned to the transactional id."
     INVALID_TRANSACTION_TIMEOUT = 50, "The transaction timeout is above the broker's transaction.max.timeout.ms."
-    CONCURRENT_TRANSACTIONS = 51, "Another operation on the same transaction is still going on.", True
+    CONCURRENT_TRANSACTIONS = 51, "Another operation on the same transaction is still in progress.", True
     TRANSACTION_COORDINATOR_FENCED = 52, "The marker comes from a transaction coordinator that has been replaced."
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "Transactional Id authorization failed."
     SECURITY_DISABLED = 54, "Security features are disabled."
@@ -113,8 +113,8 @@ class ErrorCode(IntEnum):
     DELEGATION_TOKEN_EXPIRED = 66, "The delegation token has expired."
     INVALID_PRINCIPAL_TYPE = 67, "The principal type is not supported."
     NON_EMPTY_GROUP = 68, "The group is not empty."
-    GROUP_ID_NOT_FOUND = 69, "There is no group of this id."
-    FETCH_SESSION_ID_NOT_FOUND = 70, "There is no fetch session of this id.", True
+    GROUP_ID_NOT_FOUND = 69, "No group has this id."
+    FETCH_SESSION_ID_NOT_FOUND = 70, "No fetch session has this id.", True
     INVALID_FETCH_SESSION_EPOCH = 71, "The fetch session epoch is not the expected one.", True
     LISTENER_NOT_FOUND = 72, "The leader has no listener of the name on which the request came in.", True
     TOPIC_DELETION_DISABLED = 73, "Deleting topics is disabled."
@@ -139,7 +139,7 @@ class ErrorCode(IntEnum):
         "A member of the group is subscribed to the topic, so its offsets cannot be deleted.",
     )
     INVALID_RECORD = 87, "The broker refused a record: it fails validation."
-    UNSTABLE_OFFSET_COMMIT = 88, "A transaction still has offsets that are to be committed.", True
+    UNSTABLE_OFFSET_COMMIT = 88, "A transaction still has offsets to commit.", True
     THROTTLING_QUOTA_EXCEEDED = 89, "The quota of mutations is used up.", True
     PRODUCER_FENCED = 90, "A newer producer with the same transactional id has fenced this one."
     RESOURCE_NOT_FOUND = 91, "The request refers to something that does not exist."
@@ -149,7 +149,7 @@ class ErrorCode(IntEnum):
     INVALID_UPDATE_VERSION = 95, "The update version is not valid."
     FEATURE_UPDATE_FAILED = 96, "The features could not be updated."
     PRINCIPAL_DESERIALIZATION_FAILURE = 97, "The principal in a forwarded request could not be read."
-    SNAPSHOT_NOT_FOUND = 98, "There is no such snapshot."
+    SNAPSHOT_NOT_FOUND = 98, "The snapshot does not exist."
     POSITION_OUT_OF_RANGE = 99, "The position is not within the snapshot."
     UNKNOWN_TOPIC_ID = 100, "This server does not know the topic id.", True
     DUPLICATE_BROKER_REGISTRATION = 101, "Another broker is registered under this id."
@@ -163,20 +163,20 @@ class ErrorCode(IntEnum):
     OFFSET_MOVED_TO_TIERED_STORAGE = 109, "The offset has moved to tiered storage."
     FENCED_MEMBER_EPOCH = (
         110,
-        "The coordinator fenced the member epoch: the member gives up its partitions and joins again.",
+        "The coordinator fenced the member epoch: the member must release its partitions and join again.",
     )
     UNRELEASED_INSTANCE_ID = 111, "Another member still uses the instance id: it has to leave first."
     UNSUPPORTED_ASSIGNOR = 112, "The group does not support the assignor."
     STALE_MEMBER_EPOCH = 113, "The member epoch is stale: try again with the one that the next heartbeat brings."
     MISMATCHED_ENDPOINT_TYPE = 114, "The request came to an endpoint of the wrong kind."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "The kind of endpoint is not supported."
-    UNKNOWN_CONTROLLER_ID = 116, "There is no controller of this id."
+    UNKNOWN_CONTROLLER_ID = 116, "No controller has this id."
     UNKNOWN_SUBSCRIPTION_ID = 117, "The telemetry subscription id is out of date or was never given."
     TELEMETRY_TOO_LARGE = 118, "The pushed telemetry is larger than the server accepts."
     INVALID_REGISTRATION = 119, "The controller refuses the broker's registration."
-    TRANSACTION_ABORTABLE = 120, "The transaction has to be aborted: it cannot go on."
+    TRANSACTION_ABORTABLE = 120, "The transaction has to be aborted: it cannot continue."
     INVALID_RECORD_STATE = 121, "The record's delivery state does not allow the acknowledgement."
-    SHARE_SESSION_NOT_FOUND = 122, "There is no such share session.", True
+    SHARE_SESSION_NOT_FOUND = 122, "The share session does not exist.", True
     INVALID_SHARE_SESSION_EPOCH = 123, "The share session epoch is not the expected one.", True
     FENCED_STATE_EPOCH = 124, "The share coordinator refuses the state epoch: it is older than the current one."
     INVALID_VOTER_KEY = 125, "The voter key is not the receiving replica's."

@@ -1,7 +1,7 @@
 """The encoder of Fetch answers: light values to frames, in every version.
 
 An answer may name a thousand partitions, so that its parts are light values instead of schema structs, and one `pack`
-encodes what an ordinary partition says. Records stand in the frame as they are: a slice of a file is a piece of its
+encodes ordinary partitions. Records are not copied into the frame: a slice of a file is a piece of its
 own. A property test compares the frames of all versions with the schema's encoder.
 """
 
@@ -233,7 +233,7 @@ def _tags_of(data: FetchedData) -> bytes:
 
 
 def _node_endpoints(nodes: Sequence[Node]) -> bytes:
-    """Return the tagged fields of an answer that says where leaders are."""
+    """Return the tagged fields of an answer that names the leaders' addresses."""
     out = bytearray(unsigned_varint(len(nodes) + 1))
     for node_id, host, port, rack in nodes:
         out += _COUNT(node_id)

@@ -123,7 +123,7 @@ def install_signals(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def step_level(step: int) -> None:
-    """Move the root's level by that many steps towards FATAL (negative: TRACE), as far as there are levels."""
+    """Move the root's level by that many steps towards FATAL (negative: TRACE), within the existing levels."""
     root = logging.getLogger()
     order = list(LEVELS.values())
     nearest = min(range(len(order)), key=lambda index: abs(order[index] - root.level))

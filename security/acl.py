@@ -1,6 +1,6 @@
 """Access control entries: who may do what to which resources, and from where (KIP-11, KIP-290).
 
-The numbers are those of messages and records. 0 stands for a value that this release does not know, and is no member.
+The numbers are those of messages and records. 0 means a value that this release does not know; it is not a member.
 """
 
 from __future__ import annotations

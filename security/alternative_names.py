@@ -19,7 +19,7 @@ def alternative_names(certificate: bytes) -> frozenset[tuple[int, str]]:
     A name without a text in Java, or with an invalid value, is "#" and its bytes in hexadecimal.
 
     Raises:
-        ValueError: the bytes are no certificate in DER, or its alternative names are invalid.
+        ValueError: the bytes are not a certificate in DER, or its alternative names are invalid.
     """
     try:
         listed = (

@@ -38,7 +38,7 @@ _OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+\Z")
 def distinguished_name(certificate: bytes) -> str:
     """Return the subject's name as one line, the last part first.
 
-    Raises ValueError for bytes that are no certificate in DER.
+    Raises ValueError for bytes that are not a certificate in DER.
     """
     try:
         return written(certificate_fields(certificate).subject)

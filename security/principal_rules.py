@@ -4,7 +4,7 @@
 
 The first rule that matches the whole name counts. The matches of its pattern in the name are replaced as by Java's
 replaceAll: $1 and ${name} are groups, and a backslash escapes the next character. L and U convert the result to lower
-or upper case. DEFAULT is the unchanged name. Patterns are Java's, as far as Python reads them in the same way
+or upper case. DEFAULT is the unchanged name. Patterns are Java's, if Python reads them in the same way
 (java_pattern.py).
 
 Two rules differ from Kafka. Rules are separated by commas, and any other text between them is rejected, also line

@@ -51,7 +51,7 @@ class OpenFile:
         self.window_start = 0
         #: The positions at which readers of the records continue.
         self.positions: PositionCache | None = None
-        #: Entries by number that every search comes past.
+        #: Entries by number that every search visits.
         self.probes: dict[int, tuple[int, int]] = {}
 
     def __del__(self) -> None:

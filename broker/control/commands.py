@@ -58,7 +58,7 @@ class Commands:
         """Call a command by its name. Raises Refused for an unknown command, or wrong arguments."""
         known = _COMMANDS.get(command) if isinstance(command, str) else None
         if known is None:
-            raise Refused(f"there is no command {command!r}: there are {', '.join(_COMMANDS)}")
+            raise Refused(f"unknown command {command!r}; the commands are {', '.join(_COMMANDS)}")
         if not isinstance(arguments, Mapping):
             raise Refused(f"{command}: arguments are an object, not {arguments!r}")
         signature = inspect.signature(known)
@@ -80,7 +80,7 @@ class Commands:
         """Answer the next `count` requests of an API with a protocol error, given by name, without serving them."""
         code = ErrorCode.__members__.get(error)
         if code is None or code is ErrorCode.NONE:
-            raise Refused(f"{error!r} is no error of the protocol, such as NOT_LEADER_OR_FOLLOWER")
+            raise Refused(f"{error!r} is not an error of the protocol such as NOT_LEADER_OR_FOLLOWER")
         self._add(api, Fault(_at_least("count", count, 1), error=code))
 
     def disconnect_next(self, api: str, count: int = 1, carried_out: bool = False) -> None:

@@ -313,7 +313,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             try:
                 self.on_deadline(key, now)
             except Exception:  # the other deadlines must still be handled
-                log.exception("What is due for %s could not be done", key)
+                log.exception("The deadline of %s could not be handled", key)
         self.arm()
 
     # -- loading ----------------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             for follow in self._followers:
                 follow(found.shard.partition)
         except Exception:  # the other shards must still be loaded
-            log.exception("What is due after loading %s could not be done", found.partition)
+            log.exception("The work after loading %s failed", found.partition)
 
     # -- deleted topics, lost partitions ------------------------------------------------------------------------------
 

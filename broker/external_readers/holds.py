@@ -177,19 +177,17 @@ class RetentionHolds:
         self, partition_log: PartitionLog, level: _Level, behind: tuple[int, str] | None, held_bytes: int, start: int
     ) -> None:
         name, limit = partition_log.name, partition_log.config.retention_hold_max_bytes
-        where = (
-            f"{behind[1]} has read it up to offset {behind[0]}" if behind is not None else "nobody knows who reads it"
-        )
+        where = f"{behind[1]} has read it up to offset {behind[0]}" if behind is not None else "its readers are unknown"
         if level is _Level.NEAR:
-            self._log.warning("Retention of %s will soon take what has not been read: %s", name, where)
+            self._log.warning("Retention of %s will soon remove unread records: %s", name, where)
         elif level is _Level.PASSED:
             self._log.warning(
-                "Retention of %s has taken what had not been read: %s, it begins at %d", name, where, start
+                "Retention of %s has removed unread records: %s; the log begins at %d", name, where, start
             )
         else:
-            full = ", beyond which the oldest will go" if level is _Level.NEARLY_FULL else ""
+            full = "; beyond that the oldest are removed" if level is _Level.NEARLY_FULL else ""
             details = (name, where, held_bytes, limit, full)
-            self._log.warning("Retention of %s waits: %s; %d bytes are held, of %d at most%s", *details)
+            self._log.warning("Retention of %s waits: %s; %d bytes of at most %d are held%s", *details)
 
 
 def _made_ms(partition_log: PartitionLog) -> int:

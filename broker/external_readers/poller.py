@@ -70,11 +70,11 @@ class Poller(Generic[T]):
         try:
             found = self._find()
         except Exception:  # checks must go on
-            log.exception("A look at %s has failed", self._name)
+            log.exception("Checking %s failed", self._name)
         try:
             self._loop.call_soon_threadsafe(self._take, found)
         except RuntimeError:
-            log.debug("A look at %s was over after the loop had been closed", self._name)
+            log.debug("A check of %s ended after the loop was closed", self._name)
 
     def _take(self, found: T | None) -> None:
         if self._stopped:

@@ -1,8 +1,8 @@
-"""A log that its copy in another directory has taken the place of, until that copy is on the disk.
+"""A replaced log, which is kept until its copy in another directory is on disk.
 
-Only then does it go: after a power loss one of the two has to be whole. A flush for which no descriptor was left says
-nothing of the disk, and is tried again; where the disk itself fails, both stay for the next start. Until then neither
-the cleaner nor another move touches the new log.
+Only then is it removed: after a power loss one of the two must be whole. A flush that failed for lack of a descriptor
+says nothing about the disk, and is retried. If the disk itself fails, both logs stay for the next start. Until then
+neither the cleaner nor another move touches the new log.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from runtime.timers import Timers
     from storage.log_manager import LogManager
 
-#: How long until another try.
+#: The delay of a retry.
 AGAIN_MS = 1_000
 
 
 class ReplacedLog:
-    """`old` goes once `new` is on the disk. `leave` ends that: both stay, and the next start takes one of them."""
+    """Removes `old` once `new` is on disk. `leave` stops that: both stay, and the next start chooses one."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ReplacedLog:
         return self._over
 
     def flush(self) -> None:
-        """Force the new log to the disk, and write that it is there."""
+        """Flush the new log to disk, and record that."""
         if self._over:
             return
         flush = self._logs.flush_task(self._new, self._clock.now_ms())
@@ -58,7 +58,7 @@ class ReplacedLog:
         self._background.run(tasks).add_done_callback(lambda _: self._on_flushed(flush))
 
     def leave(self) -> None:
-        """End; nothing is removed."""
+        """Stop; nothing is removed."""
         self._over = True
         if self._new.cleaning == self._on_wanted:
             self._new.cleaning = None
@@ -68,13 +68,13 @@ class ReplacedLog:
             return
         if not self._new.directory.is_online:
             self.leave()
-        elif self._new.flushes if flush is None else flush.error is not None:  # a flush takes over what others are at
+        elif self._new.flushes if flush is None else flush.error is not None:  # a flush may belong to another caller
             self._timers.call_later(AGAIN_MS, self.flush)
         else:
             self._remove()
 
     def _on_wanted(self) -> None:
-        """Somebody else wants the new log, and waits; or it is closed, since its topic is gone or its disk."""
+        """Stop: another owner waits for the new log, or it is closed: its topic was deleted, or its disk failed."""
         if self._new.closed and not self._over:
             if self._new.directory.is_online:
                 self._remove()

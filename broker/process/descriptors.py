@@ -56,7 +56,7 @@ def lack() -> str | None:
         taken = limit
     if limit - taken >= _LEAST:
         return None
-    return f"the process may have {limit} files open (ulimit -n), {taken} of them are; a broker needs {_LEAST} more"
+    return f"the process may open {limit} files (ulimit -n) and has {taken} open; a broker needs {_LEAST} more"
 
 
 def share_out(limit: int) -> Shares:

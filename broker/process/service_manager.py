@@ -60,7 +60,7 @@ class ServiceManager:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as sock:
                 sock.sendto("\n".join(lines).encode(), address)
         except OSError as error:
-            log.warning("The service manager at %s cannot be told %s: %s", self._address, lines[0], error)
+            log.warning("Notifying the service manager at %s of %s failed: %s", self._address, lines[0], error)
 
 
 def _watchdog_s(environ: Mapping[str, str]) -> float | None:

@@ -1,13 +1,14 @@
-"""Appends: in order of arrival, also where a batch has to be opened in a worker first.
+"""Append batches in order of arrival, also if some must be opened in a worker first.
 
-Most batches are appended where they arrive. A thread of the pool first writes a very large one to its place
+Most batches are appended at once. A thread of the pool first writes a very large one to its place in the file
 (storage/append/placing.py). A batch that must be opened or converted and is not small goes to a worker
-(storage/append/record_validation.py) and waits in its partition's queue. Later appends of clients and coordinators and
-DeleteRecords to the partition wait behind it. Several batches are opened at a time; each is appended when it is at the
-front, by the configuration, the time and the producers' sequences of that moment. Other partitions are not affected. If
-the client disconnects meanwhile, its records are appended all the same, as in Kafka.
+(storage/append/record_validation.py) and waits in its partition's queue. Later appends of clients and coordinators, and
+DeleteRecords, wait behind it. Several batches are opened concurrently. At the front of the queue each is appended, by
+the configuration, the time and the producers' sequences of that moment. Other partitions are not affected. If
+the client disconnects meanwhile, its records are still appended, as in Kafka.
 
-Not for the log of a coordinator of ours: it appends at once and replays, whatever its partition's queue holds.
+The log of a coordinator in this process is not handled here: the coordinator appends at once and replays, whatever the
+partition's queue holds.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: (records, configuration, now in ms) -> the batch to be appended, or None for the records as they are.
+#: (records, configuration, now in ms) -> the batch to append, or None for the unchanged records.
 Opener = Callable[[bytes, LogConfig, int], bytes | None]
 
-#: Uncompressed messages of at most so many bytes are converted where they arrive.
+#: Uncompressed messages up to this size are converted without a worker.
 _CONVERTED_HERE_BYTES = 4 << 10
-#: Where the attributes of the first of them are, with the codec in them.
+#: The position of the attributes, which name the codec, of the first message.
 _MESSAGE_ATTRIBUTES = 17
 
-#: A worker that dies may have been killed for what another one did; one that dies again was not.
+#: Attempts of a batch whose worker dies: the first death may be the fault of another batch.
 _ATTEMPTS = 2
 
 
 class AppendScheduler:
-    """The one way by which clients' records come into partitions. Everything in it belongs to the event loop's thread.
+    """All appends of clients' records pass through this. Everything in it belongs to the event loop's thread.
 
     Args:
         offload: the pool of threads that write large batches.
-        on_held: told how many bytes more (or less) wait in queues.
-        on_queued: told +1 and -1 as requests come and go that wait for their turn: back-pressure.
+        on_held: called with the change of the bytes that wait in queues.
+        on_queued: called with +1 and -1 when a request begins and ends to wait; for back-pressure.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class AppendScheduler:
     def append(
         self, partition: Partition, records: Buffer, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> AppendResult | Deferred[AppendResult]:
-        """Append a batch: at once, or in its turn. Raises, or fails with, what `Partition.append` raises.
+        """Append a batch: at once, or when its turn comes. Raises, or fails with, the errors of `Partition.append`.
 
-        `records` are copied where they have to wait, but for very large ones, whose memory is nobody else's.
+        Waiting `records` are copied, except very large ones, whose memory no one else uses.
         """
         queue = partition.queue
-        # Not in a coordinator's log: that is appended to whatever waits here, at the very place.
+        # Not in a coordinator's log: the coordinator appends at the same position, whatever waits here.
         if partition.log.is_to_be_placed(len(records)) and not partition.internal:
             if queue is None:
                 queue = partition.queue = AppendQueue(partition)
@@ -104,10 +105,10 @@ class AppendScheduler:
     def append_converted(
         self, partition: Partition, records: Buffer, now_ms: int, convert: Callable[[bytes, LogConfig, int], bytes]
     ) -> AppendResult | Deferred[AppendResult]:
-        """Append what `convert(records, config, now_ms)` makes of records: one batch v2 that needs no opening.
+        """Append the result of `convert(records, config, now_ms)`: one v2 batch that need not be opened.
 
-        `convert` is a module-level function that runs in a worker unless the records are few. It judges the records as
-        `open_batch` does, gives offsets from 0 and the timestamp type CreateTime, and raises AppendRefused.
+        `convert` is a module-level function that runs in a worker unless the records are few. It validates as
+        `open_batch` does, assigns offsets from 0 and the type CreateTime, and raises AppendRefused.
         """
         queue = partition.queue
         if (
@@ -124,21 +125,21 @@ class AppendScheduler:
         return queue.put(step)
 
     def count(self, waiting: Deferred[None]) -> None:
-        """A request waits, until this is done; nobody may cancel it."""
+        """Count a request as waiting until `waiting` is done; it must not be cancelled."""
         self._on_queued(1)
         waiting.add_done_callback(lambda _: self._on_queued(-1))
 
     def in_order(self, partition: Partition, call: Callable[[], T]) -> T | Deferred[T]:
-        """Do `call()` to a partition when all that came before it is done: now, mostly."""
+        """Run `call()` on a partition after all earlier steps: usually at once."""
         if partition.queue is None:
             return call()
         return partition.queue.put(_Call(call))
 
 
 class _Step(Generic[T]):
-    """Something to be done to a partition in its turn.
+    """A step on a partition that runs in its turn.
 
-    A batch must not be part of a cycle, nor hang from one, when it is done: cycles are looked for seldom.
+    A finished step must not keep its batch in a reference cycle, because garbage collection runs rarely.
     """
 
     __slots__ = ("deferred", "ready", "wake")
@@ -152,14 +153,14 @@ class _Step(Generic[T]):
         raise NotImplementedError
 
     def open(self) -> None:
-        """Have a worker prepare it; it is ready, and wakes its queue, after that."""
+        """Start the preparation in a worker, if the step needs one; it sets `ready` and calls `wake` afterwards."""
 
     def end(self) -> None:
-        """It is done."""
+        """Release the memory of the finished step."""
 
 
 def _nothing() -> None:
-    """Do nothing: the step is in no queue yet."""
+    """Do nothing, as long as the step is in no queue."""
 
 
 class _Call(_Step[T]):
@@ -176,7 +177,7 @@ class _Call(_Step[T]):
 
 
 class _Append(_Step[AppendResult]):
-    """A batch, and what became of it in a worker."""
+    """The append of a batch, and the worker's result."""
 
     __slots__ = ("_appends", "_attempts", "_opened", "_origin", "_partition", "_records")
 
@@ -217,7 +218,7 @@ class _Append(_Step[AppendResult]):
             if self._attempts < _ATTEMPTS:
                 self.open()
                 return
-            log.error("A batch for %s is refused: opening it ended %d workers", self._partition, self._attempts)
+            log.error("A batch for %s is refused: %d workers ended while opening it", self._partition, self._attempts)
             self._opened = Opened(config, error=error)
         except Exception as error:
             self._opened = Opened(config, error=error)
@@ -236,9 +237,9 @@ class _Append(_Step[AppendResult]):
 
 
 class _PlacedAppend(_Append):
-    """A batch so large that a thread writes it to its place, once it is at the front.
+    """The append of a large batch: a thread writes it to its place in the file once it is at the front.
 
-    `records` lie in memory that nothing else is received into (network/receive_buffer.py): they are not copied.
+    `records` are in memory of their own (network/receive_buffer.py), so they are not copied.
     """
 
     __slots__ = ("_error", "_placed")
@@ -291,15 +292,15 @@ class _PlacedAppend(_Append):
         super().end()
 
     def _undo(self) -> None:
-        """Nothing, once it is appended."""
+        """Remove the written bytes, unless they were appended."""
         placed, self._placed = self._placed, None
         if placed is not None:
-            with suppress(OSError):  # no part of the log: recovery cuts off what is no whole batch
+            with suppress(OSError):  # the bytes are not part of the log: recovery truncates them
                 placed.undo()
 
 
 class _Conversion(_Append):
-    """Records in an old format."""
+    """The append of records in an old format."""
 
     __slots__ = ("_convert",)
 
@@ -322,7 +323,7 @@ class _Conversion(_Append):
 
 
 class AppendQueue:
-    """The steps that wait for their turn at one partition, which has a queue only while it is not empty."""
+    """The waiting steps of one partition; it has a queue only while any step waits."""
 
     __slots__ = ("_partition", "_steps")
 
@@ -331,7 +332,7 @@ class AppendQueue:
         self._steps: deque[_Step[Any]] = deque()
 
     def put(self, step: _Step[T]) -> Deferred[T]:
-        """Do it when all before it is done; at once when there is nothing, and it needs no preparation any more."""
+        """Run a step after all earlier ones; at once if there are none and it is prepared."""
         step.wake = self._run
         self._steps.append(step)
         if step.ready and len(self._steps) == 1:
@@ -348,7 +349,7 @@ class AppendQueue:
                 step.open()
                 continue
             except (StorageError, PoolProcessDied) as error:
-                outcome = partial(step.deferred.fail, error.with_traceback(None))  # its frames have the batch
+                outcome = partial(step.deferred.fail, error.with_traceback(None))  # its frames refer to the batch
             except Exception as error:
                 outcome = partial(step.deferred.fail, error)
             steps.popleft()

@@ -1,4 +1,4 @@
-"""Cordoned log directories (KIP-1066): nothing new goes into them, what lies there is served as ever.
+"""Cordoned log directories (KIP-1066): they get no new partitions, and still serve the ones that they have.
 
 `cordoned.log.dirs` may change while the broker runs. Each process marks its own directories. The main process also
 records them in the metadata: a broker whose directories are all cordoned gets no new partitions at all. A
@@ -24,7 +24,7 @@ _ALL = "*"
 
 
 def mark_cordoned(config: BrokerConfig, logs: LogManager) -> None:
-    """Have new logs avoid the directories that are cordoned, from now on and after each change."""
+    """Exclude cordoned directories from new logs, now and after each change."""
 
     def mark(_: object = None) -> None:
         cordoned = config.get_list(KEY)
@@ -37,7 +37,7 @@ def mark_cordoned(config: BrokerConfig, logs: LogManager) -> None:
 
 
 class CordonRecorder:
-    """Records in the metadata which directories are marked. `mark_cordoned` goes before.
+    """Records the cordoned directories in the metadata. Call `mark_cordoned` first.
 
     Args:
         directory_ids: ids of the log directories, by path.
@@ -59,16 +59,16 @@ class CordonRecorder:
         self._call_soon = call_soon
 
     def start(self) -> None:
-        """Record the marks, now and after each change."""
+        """Record them, now and after each change."""
 
         def record_soon(_: BrokerConfig) -> None:
-            self._call_soon(self.record)  # the metadata that brings the change is just being applied
+            self._call_soon(self.record)  # later, because the change of metadata is still being applied
 
         self.record()
         self._config.subscribe(KEY, record_soon)
 
     def record(self) -> None:
-        """Record the marks, where the metadata does not know them and its version has a place for them."""
+        """Record changed marks, if the metadata.version has them."""
         ids = (self._directory_ids.get(each.path) for each in self._logs.directories if each.is_cordoned)
         cordoned = [each for each in ids if each is not None]
         controller = self._controller

@@ -1,12 +1,12 @@
-"""Answers for consumers that know no record batches (Fetch v0-v3): what lies on the disk, in a format of theirs.
+"""Answers for consumers that do not know record batches (Fetch v0-v3): convert stored records to an old format.
 
-That is magic 0 for Fetch v0 and v1, and for topics whose message.format.version is below 0.10.0; else magic 1. A few
-bytes are converted at once, more of them in a worker. What such consumers have no idea of is left out; where that was
-all, more is read, or they would ask for the same for ever.
+The format is magic 0 for Fetch v0 and v1, and for topics whose message.format.version is below 0.10.0; else magic 1. A
+few bytes are converted at once, more of them in a worker. Content that such consumers do not know (control batches,
+headers) is left out. If nothing remains, more is read: otherwise the consumer would repeat the same fetch forever.
 
-Many of them may ask at once. So an answer has 1 MiB, or a batch that is larger; a few conversions are under way at a
-time, and only those have their records in memory; fetches that wait for theirs count as requests that are queued
-(queued.max.requests); and a client that has gone takes those along that did not begin.
+Many consumers may ask at once. So an answer has at most 1 MiB, or one larger batch. Only a few conversions run at a
+time, and only those keep their records in memory. Fetches that wait for a conversion count as queued requests
+(queued.max.requests). When a client disconnects, its conversions that have not begun are dropped.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ if TYPE_CHECKING:
     from runtime.process_pool import ProcessPool
     from runtime.thread_pool import ThreadPool
 
-#: From this version on timestamps have a place (KIP-32).
+#: From this version on messages have timestamps (KIP-32).
 _FIRST_VERSION_WITH_TIMESTAMPS = 2
-#: From this version on a batch that is larger than asked for comes whole (KIP-74); before, it was cut off.
+#: From this version on a batch larger than the requested size is sent whole (KIP-74); before, it was truncated.
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
 #: From this version on consumers know record batches (KIP-98): nothing is converted.
 FIRST_VERSION_WITH_BATCHES = 4
 
-#: So many bytes are converted where they are, as long as none of their batches unpacks to more than that.
+#: Up to so many bytes are converted without a worker, if none of their batches is larger than that when uncompressed.
 _INLINE_BYTES, _INLINE_UNPACKED_BYTES = 2 << 10, 32 << 10
-#: A batch that unpacks to more is none for such consumers.
+#: A batch that is larger than this when uncompressed is not sent to such consumers.
 _UNPACKED_BYTES = 64 << 20
-#: What all partitions of an answer have together, when none of their batches is larger.
+#: The size of all partitions of an answer, unless one of their batches is larger.
 _ANSWER_BYTES = 1 << 20
-#: A worker that dies may have been killed for what another one did; one that dies again was not.
+#: Attempts of a conversion whose worker dies: the first death may be the fault of another one.
 _ATTEMPTS = 2
-#: Read at least, where what was asked for holds nothing that can be shown.
+#: The least bytes that are read further, if the requested ones contain nothing for the client.
 _BYTES_FURTHER_ON = 64 << 10
 
 
 def refusal(config: LogConfig) -> ErrorCode:
-    """Why a topic's records may not be converted; NONE where they may (KIP-110, KIP-283)."""
+    """Return why a topic's records cannot be converted, or NONE (KIP-110, KIP-283)."""
     if config.compression_type == "zstd":
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     return ErrorCode.NONE if config.message_downconversion_enable else ErrorCode.UNSUPPORTED_VERSION
 
 
 class Wanted(NamedTuple):
-    """One partition's part of an answer: `data` was read from `first_offset` on; the client takes `max_bytes`."""
+    """One partition's part of an answer: `data` was read from `first_offset` on; the client's limit is `max_bytes`."""
 
     partition: Partition
     data: FetchedData
@@ -71,7 +71,7 @@ class Wanted(NamedTuple):
 
 
 class ConversionServices(NamedTuple):
-    """What a down-conversion needs of its process. `conversions` limits how many have records in memory."""
+    """The services that a down-conversion uses. `conversions` limits how many have records in memory."""
 
     appends: AppendScheduler
     conversions: Gate
@@ -81,9 +81,9 @@ class ConversionServices(NamedTuple):
 
 
 def convert_answer(services: ConversionServices, version: int, wanted: list[Wanted]) -> Deferred[None]:
-    """Have all parts of an answer be messages. Resolves when they are, or say what is wrong; a cancel ends it early."""
+    """Convert all parts of an answer. Resolves when each is converted or has an error; can be cancelled."""
     if version < FIRST_VERSION_WITH_WHOLE_BATCH and len(wanted) > 1:
-        # They ask in the same order each time: so that the last one has its turn, too. Later ones change the order.
+        # These clients always request the same order, so a random start gives each partition its turn.
         start = randrange(len(wanted))
         wanted = wanted[start:] + wanted[:start]
     left_bytes = _ANSWER_BYTES
@@ -105,9 +105,9 @@ def convert_answer(services: ConversionServices, version: int, wanted: list[Want
 
 
 class DownConversion:
-    """One partition's part of an answer on its way to be messages.
+    """The conversion of one partition's part of an answer.
 
-    `size_bytes` is how much of what was read is taken; `done` is resolved when it is converted, or says what is wrong.
+    `size_bytes`: how much of the data that was read is used; `done` resolves when it is converted or has an error.
     """
 
     __slots__ = (
@@ -143,17 +143,17 @@ class DownConversion:
         self.size_bytes = min(len(records), most_bytes)
 
     def begin(self) -> None:
-        """Begin; at once done where it is little."""
+        """Begin; little data is converted at once."""
         self._convert(self._found, self._first_offset, self.size_bytes)
 
     def cancel(self) -> None:
-        """Nobody wants it any more: what has not begun never will."""
+        """Drop the conversion, unless it has begun: the client has disconnected."""
         if self._begin is not None and self._services.conversions.withdraw(self._begin):
             self._begin = None
             self._finish(NO_RECORDS)
 
     def _convert(self, found: FetchSlice | bytes, offset: int, size_bytes: int) -> None:
-        """What `found` and perhaps what is behind it: where nothing can be shown, many small segments may follow."""
+        """Convert `found`, and the data behind it while there is nothing for the client, such as in small segments."""
         while isinstance(found, FetchSlice):
             if size_bytes > _INLINE_BYTES or self._is_cold(found):
                 self._wait_for_turn(found, size_bytes)
@@ -168,21 +168,21 @@ class DownConversion:
         except Exception as error:
             self._fail(error)
             return
-        # Consumers of the time take a message that is cut off for that, and ask for more, or tell their users.
+        # Old consumers recognise a truncated message: they request more bytes, or report an error.
         self._finish(CUT_OFF_MESSAGE if is_larger else NO_RECORDS)
 
     def _is_cold(self, found: FetchSlice) -> bool:
         return found.is_cold(self._services.clock.monotonic_ms())
 
     def _is_larger(self, offset: int) -> bool:
-        """Whether there is a batch, which is more than may be sent."""
+        """Whether the next batch is larger than the client's limit."""
         end_offset = self._data.high_watermark
         if self._max_bytes <= 0 or offset >= end_offset:
             return False
         return len(self._partition.log.read(offset, 1, end_offset)) > self._max_bytes
 
     def _convert_inline(self, found: FetchSlice, size_bytes: int) -> tuple[FetchSlice | bytes, int] | None:
-        """Convert a few bytes; what to go on with, and from which offset. In a worker where they unpack to more."""
+        """Convert a few bytes here; in a worker if they are large when uncompressed. Return as `_take`."""
         try:
             records = _read(found, size_bytes)
             converted = convert_down(records, self._magic, self._first_offset, _INLINE_UNPACKED_BYTES)
@@ -232,7 +232,7 @@ class DownConversion:
         except PoolClosed as error:
             self._leave(error)
             return
-        except PoolProcessDied as error:  # perhaps for what another one did
+        except PoolProcessDied as error:  # perhaps by the fault of another conversion
             if self._attempts < _ATTEMPTS:
                 self._submit()
             else:
@@ -255,7 +255,7 @@ class DownConversion:
     # -- done ----------------------------------------------------------------------------------------------------------
 
     def _take(self, converted: Converted) -> tuple[FetchSlice | bytes, int] | None:
-        """Answer with it; or where it is nothing that can be shown, what comes behind, and from which offset."""
+        """Answer with the result. If it is empty, return the data behind it and its offset instead."""
         end_offset = self._data.high_watermark
         next_offset = converted.next_offset
         if converted.records or next_offset >= end_offset:
@@ -280,7 +280,7 @@ class DownConversion:
 
 
 def _read(found: FetchSlice, size_bytes: int) -> bytes:
-    """So many bytes of it, or its first batch if that is larger."""
+    """Return the first `size_bytes` bytes, or the whole first batch if that is larger."""
     records = found.read(0, size_bytes)
     if size_bytes < len(found) and entry_at(records, 0) is None and len(records) >= LOG_OVERHEAD:
         length = int.from_bytes(records[LOG_OVERHEAD - 4 : LOG_OVERHEAD], "big")

@@ -1,4 +1,4 @@
-"""Where partitions end, whichever process leads them."""
+"""End offsets of partitions, whichever process leads them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class EndOffsets(Protocol):
         """High watermarks in other processes, as of the last `learn_ends`."""
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
-        """Resolves to the high watermark of a partition.
+        """Resolve to the high watermark of a partition.
 
-        Fails with Refused where no process has it or its process does not answer, and with the storage's errors.
+        Fails with Refused if no process has it or its process does not answer, and with the storage's errors.
         """
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
-        """Resolves once `known_ends` has those of these partitions that other processes report soon."""
+        """Resolve once `known_ends` has the values that other processes report soon for these partitions."""
 
 
 class PartitionEndOffsets:
-    """End offsets where one process has all partitions."""
+    """End offsets in a broker with one process, which has all partitions."""
 
     known_ends: Mapping[TopicPartition, int] = {}
 
@@ -37,7 +37,7 @@ class PartitionEndOffsets:
         self._partitions = partitions
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
-        """Resolved, or failed, at once."""
+        """Return a Deferred that is already resolved or failed."""
         ended: Deferred[int] = Deferred()
         found = self._partitions.get(topic, partition)
         try:
@@ -49,5 +49,5 @@ class PartitionEndOffsets:
         return ended
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
-        """There is no other process."""
+        """Do nothing: there is no other process."""
         return Deferred.resolved(None)

@@ -1,8 +1,7 @@
-"""One fetch while it is served: its partitions are read, now and whenever one has changed, until there is enough.
+"""A fetch that is being served: it reads its partitions, again after each change, until it has enough bytes.
 
-The answer is a list of slices of segment files, whose bytes are never touched. The first batch of the first partition
-that has any is whole, whatever the limits say. A fetch that finds less than it wants waits in the purgatory for its
-partitions.
+The answer is a list of slices of segment files, whose bytes are not read. The first batch of the first partition with
+records is sent whole, whatever the limits are. A fetch that finds less than `min_bytes` waits in the purgatory.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ if TYPE_CHECKING:
 _CONSUMER = -1
 READ_COMMITTED = 1
 
-#: Before it a broker whose disk failed says that it is not the leader, which makes clients look for another (KIP-112).
+#: Before this version a failed disk is reported as NOT_LEADER_OR_FOLLOWER, so that clients look for another (KIP-112).
 _FIRST_VERSION_WITH_STORAGE_ERROR = 6
 _FIRST_VERSION_WITH_LEADER = 16
-_NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative number of bytes
+_NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error for a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -76,7 +75,7 @@ class FetchServices(NamedTuple):
 
 
 class FetchAttempt:
-    """One fetch, tried at once and, when it waits, again whenever one of its partitions has changed."""
+    """A fetch. It is tried at once and, if it has to wait, again whenever one of its partitions has changed."""
 
     __slots__ = (
         "_answers",
@@ -117,22 +116,22 @@ class FetchAttempt:
             self._max_bytes = ctx.charge.most_fetched(self._max_bytes)
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
-        #: The logs that were read last, with how much was found in each.
+        #: The logs of the last read, with the bytes found in each.
         self._found: list[tuple[PartitionLog, int]] = []
-        #: Whether an answer says who leads a partition.
+        #: Whether the answer names the leader of any partition.
         self._names_leaders = False
-        #: Whether a partition may have changed since it was read, and nobody looked.
+        #: Whether a partition may have changed since the last read.
         self._is_stale = False
         guard = self._services.guard
         self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
-        #: Of one that waits: done when what was read last is to be answered.
+        #: While it waits: resolved when the last read is to be answered.
         self._woken: Deferred[None] | None = None
-        #: While it waits: each partition with the size of its log when it was last found wanting.
+        #: While it waits: each partition with its log's size at the last read.
         self._waits_for: list[tuple[Partition, int]] = []
 
     def finds_any(self) -> bool:
-        """Whether any of the partitions is here, and may be read."""
+        """Whether any partition is hosted here and may be read."""
         names = ((wanted.topic or self._name_of(wanted), wanted.index) for wanted in self._wanted)
         return any(
             name is not None
@@ -142,11 +141,11 @@ class FetchAttempt:
         )
 
     def read(self) -> bool:
-        """Read all partitions; whether there is enough, or an error, to answer with."""
+        """Read all partitions; return whether there is enough, or an error, to answer with."""
         answers = self._answers
         answers.clear()
         self._found.clear()
-        absent: list[tuple[FetchedPartition, FetchedData]] = []  # told last
+        absent: list[tuple[FetchedPartition, FetchedData]] = []  # at the end of the answer
         self._names_leaders = False
         limit_bytes = self._max_bytes
         version = self._version
@@ -187,12 +186,12 @@ class FetchAttempt:
                 ready = True
             answers.append((wanted, data))
         answers += absent
-        self._is_stale = bool(absent)  # what is not there may come, and wakes nobody
+        self._is_stale = bool(absent)  # a missing partition that is created wakes no fetch
         self._bytes_read = total
         return ready or total >= self._min_bytes or not found
 
     def note_read(self, found: NotEnough) -> None:
-        """Be as after a `read` that has found this."""
+        """Continue after a read by the fast path, which found this."""
         wanted = self._wanted if found.session is None else found.reported
         for each, (index, high_watermark, stable_offset, start_offset, records, size) in zip(
             wanted, found.rows, strict=True
@@ -205,7 +204,7 @@ class FetchAttempt:
     def _read_one(
         self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
     ) -> FetchedData | None:
-        """The answer for one partition; None when a session's client knows all that it would say."""
+        """Return the answer for one partition; None if a session's client knows all of it."""
         if self._replica_id >= 0:
             known = wanted.current_leader_epoch >= 0
             return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -258,7 +257,7 @@ class FetchAttempt:
         return data
 
     def _name_of(self, wanted: FetchedPartition) -> str | None:
-        """The name that belongs to a topic id; a session may have asked for a topic before it was there."""
+        """Return the name of a topic id; it may have been unknown when the session began."""
         if wanted.topic_id == ZERO_UUID:
             return None
         wanted.topic = self._services.partitions.topic_name(wanted.topic_id)
@@ -271,7 +270,7 @@ class FetchAttempt:
         return data
 
     def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
-        """Also of a partition that another worker has."""
+        """Add the leader of a partition that another worker has."""
         if self._version >= _FIRST_VERSION_WITH_LEADER:
             leader = self._services.client_view.other_leader(topic, data.index)
             if leader is not None:
@@ -281,7 +280,7 @@ class FetchAttempt:
         return data
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
-        """Wait for more records; at the deadline the Deferred is resolved with those found so far."""
+        """Wait for more records; at the deadline, the Deferred resolves to those found so far."""
         services = self._services
         woken = self._woken = Deferred()
         answered = after(woken, self.warmed)
@@ -298,7 +297,7 @@ class FetchAttempt:
             self._on_timeout,
         )
         answered.on_cancel(waiter.cancel)
-        answered.on_cancel(woken.cancel)  # it knows this attempt, and this attempt it
+        answered.on_cancel(woken.cancel)  # breaks the reference cycle with this attempt
         return answered
 
     def _try_complete(self) -> bool:
@@ -307,7 +306,7 @@ class FetchAttempt:
             return False
         if not self.read() and all(partition.hosted for partition, _ in self._waits_for):
             return False
-        self._wake()  # also where one is gone: its client is not to wait for the others
+        self._wake()  # also if a partition was removed: its client should not wait for the others
         return True
 
     def _wake(self) -> None:
@@ -315,25 +314,25 @@ class FetchAttempt:
         self._woken.resolve(None)
 
     def _has_grown(self) -> bool:
-        """Whether the logs have grown by what was missing: spares reading them at each append."""
+        """Whether the logs have grown by the missing bytes: avoids a read at each append."""
         bytes_there = self._bytes_read
         try:
             for partition, size_bytes in self._waits_for:
                 if not partition.hosted:
                     return True
                 bytes_there += max(partition.log.size_bytes - size_bytes, 0)
-        except LogOffline:  # there is an error to tell
+        except LogOffline:  # an error to report
             return True
         return bytes_there >= self._min_bytes
 
     def _on_timeout(self) -> None:
-        """Answer with the last read: a partition that has changed since would have woken this fetch."""
+        """Answer with the last read: any relevant change since then would have woken this fetch."""
         if self._is_stale or self._may_read is not None:
             self.read()
         self._wake()
 
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
-        """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""
+        """Return the answer once its data is in the page cache: sendfile from a cold page would block the loop."""
         if self._version < FIRST_VERSION_WITH_BATCHES:
             return convert_answer(self._services.conversion, self._version, self._to_convert()).then(
                 lambda _: self.response()
@@ -359,7 +358,7 @@ class FetchAttempt:
         return found
 
     def response(self) -> FetchAnswer:
-        """The answer that says what was read last; nothing, where that would be more than the client's quota."""
+        """Return the answer with the last read; an empty one if it would exceed the client's quota."""
         charge = self._ctx.charge
         if charge is not None and not charge.allows_fetched(self._bytes_read):
             session = self._context.session
@@ -395,7 +394,7 @@ class FetchAttempt:
 
 def _warm(slices: list[FetchSlice]) -> None:
     for each in slices:
-        with suppress(OSError):  # who sends it will run into that, too
+        with suppress(OSError):  # the send will fail with the same error
             each.warm()
 
 
@@ -405,12 +404,12 @@ def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:
 
 
 def absent_data(index: int, code: ErrorCode) -> FetchedData:
-    """The same of a partition that was not even looked for: Kafka gives it an empty list of aborted transactions."""
+    """Return the answer with an error before any look-up: Kafka gives it an empty list of aborted transactions."""
     return FetchedData(index, code, aborted=())
 
 
 def _divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
-    """Where the client's log parts from ours, by the epoch of its last record (KIP-595). Raises OffsetOutOfRange."""
+    """Return where the client's log diverges from ours, by its last record's epoch (KIP-595). OffsetOutOfRange."""
     log = partition.log
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
@@ -421,6 +420,6 @@ def _divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
 
 
 def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Aborted]:
-    """The aborted transactions that a reader of `records` has to know to skip their data (KIP-98)."""
+    """Return the aborted transactions that a consumer of `records` must skip (KIP-98)."""
     found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
     return [Aborted(each.producer_id, each.first_offset) for each in found]

@@ -1,12 +1,14 @@
-"""Incremental fetch sessions (KIP-227): what a consumer or follower reads is remembered between its fetches.
+"""Incremental fetch sessions (KIP-227): the broker remembers a client's partitions between its fetches.
 
-A full fetch (epoch 0) may open a session; later ones name only what changes, and are answered only with partitions
-that have something to say: records, an error, or a high watermark or log start offset that the client has not been
-told. Epoch -1 closes. Versions: v7 on; from v13 on partitions are known by topic id, and one session never mixes both
-(FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one cache, bounded by max.incremental.fetch.session.cache.slots and,
-other than in Kafka, by the partitions in all of them; followers' are worth more than consumers', bigger ones more than
-smaller, and what was unused for two minutes goes first. One that is in use goes only where that makes enough room.
-A client without a session names all partitions in each fetch.
+A full fetch (epoch 0) may open a session. Later fetches name only changes, and get only partitions with news: records,
+an error, or a high watermark or log start offset that the client does not know. Epoch -1 closes the session. Versions:
+v7 on. From v13 on partitions are identified by topic id, and a session never mixes both
+(FETCH_SESSION_TOPIC_ID_ERROR).
+
+One cache has all sessions. max.incremental.fetch.session.cache.slots limits their number and, unlike in Kafka, another
+limit their partitions. A session unused for two minutes is evicted first, then consumers' before followers', smaller
+before larger ones. A session in use is evicted only if that makes enough room. A client without a session names all
+partitions in each fetch.
 """
 
 from __future__ import annotations
@@ -24,21 +26,20 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 NO_SESSION = 0
 
-#: A session has this long before another may take its place, as in Kafka (FetchSession.scala).
+#: A session is protected from eviction for this time, as in Kafka (FetchSession.scala).
 EVICTION_MS = 120_000
-#: Partitions in all sessions, of some 400 bytes each.
+#: The limit of partitions in all sessions, of some 400 bytes each.
 MOST_PARTITIONS = 1 << 19
-#: A search for a session to evict that found none is not made again for this long.
+#: After a search that found no session to evict, there is no further search for this time.
 _SEARCH_AGAIN_MS = 1_000
 
 Key = tuple[bytes | str, int]
 
 
 class FetchedPartition:
-    """One partition of a fetch: what the client asks for, and in a session what it was last told.
+    """One partition of a fetch: the client's request, and in a session the last values sent to the client.
 
-    `topic` is None for a topic id that is not known (yet). `high_watermark` and `log_start_offset` are -1 before the
-    first answer.
+    `topic` is None for an unknown topic id. `high_watermark` and `log_start_offset` are -1 before the first answer.
     """
 
     __slots__ = (
@@ -65,14 +66,14 @@ class FetchedPartition:
         self.last_fetched_epoch: int = requested.last_fetched_epoch
 
     def update(self, requested: Struct) -> None:
-        """Take over the new values of an incremental fetch."""
+        """Store the new values of an incremental fetch."""
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
 
     def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> bool:
-        """`update` and `note_answer` of a fetch of this partition alone; whether the offsets are news to it."""
+        """Do `update` and `note_answer` for a fetch of this partition alone; return whether offsets have changed."""
         self.topic = topic
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
@@ -84,7 +85,7 @@ class FetchedPartition:
         return is_new
 
     def note_answer(self, data: FetchedData, must_send: bool) -> bool:
-        """Note what the client knows from this answer. Return whether an incremental response has to have it.
+        """Store what the client learns from this answer. Return whether an incremental response must contain it.
 
         `must_send`: it has records.
         """
@@ -95,14 +96,14 @@ class FetchedPartition:
             must_send = True
             self.log_start_offset = data.log_start_offset
         if data.error_code:
-            # So that the partition is sent again once its error is gone.
+            # Sends the partition again once its error has ended.
             self.high_watermark = -1
             must_send = True
         return must_send or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
 
 
 class FetchSession:
-    """The partitions that one client fetches, in the order of service: those served last stand last."""
+    """The partitions that one client fetches, in the order of service: the last served ones are at the end."""
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
@@ -142,11 +143,11 @@ class FetchSession:
             wanted.log_start_offset = log_start_offset
             if size:
                 served.append(wanted)
-        if len(served) < len(self.partitions):  # all of them keep their order
+        if len(served) < len(self.partitions):  # if all were served, the order stays
             self.serve_last(served)
 
     def serve_last(self, served: list[FetchedPartition]) -> None:
-        """Put partitions whose records are sent behind all others, for the next fetch."""
+        """Move partitions whose records are sent to the end, for the next fetch."""
         partitions = self.partitions
         for wanted in served:
             key = (wanted.topic_id if self.uses_topic_ids else wanted.topic or "", wanted.index)
@@ -155,7 +156,7 @@ class FetchSession:
 
 
 class FetchContext:
-    """How one fetch is to be served and answered. `error_code` set: it is not to be served at all."""
+    """How to serve and answer one fetch. If `error_code` is set, answer with the error."""
 
     __slots__ = ("_create", "_epoch", "error_code", "partitions", "session")
 
@@ -175,14 +176,14 @@ class FetchContext:
     def answer(
         self, answers: list[tuple[FetchedPartition, FetchedData]]
     ) -> tuple[int, int, list[tuple[FetchedPartition, FetchedData]]]:
-        """(error code, session id, what is sent of `answers`).
+        """Return (error code, session id, the sent part of `answers`).
 
-        Makes the new session, or leaves out what the client of an old one knows.
+        Creates a new session, or leaves out what the client of an existing one knows.
         """
         session = self.session
         if session is not None:
             if session.epoch != self._epoch:
-                # Another request of the session overtook this one while it waited.
+                # Another request of the session was served while this one waited.
                 return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, []
             sent = []
             moved = []
@@ -193,7 +194,7 @@ class FetchContext:
                     sent.append(answer)
                     if has_records:
                         moved.append(wanted)
-            if moved and len(moved) < len(session.partitions):  # all of them keep their order
+            if moved and len(moved) < len(session.partitions):  # if all were served, the order stays
                 session.serve_last(moved)
             return ErrorCode.NONE, session.id, sent
         if self._create is not None:
@@ -208,8 +209,8 @@ class FetchSessions:
     """All open sessions of the broker.
 
     Args:
-        slots: how many there may be; 0 for none.
-        topic_name: the name that belongs to a topic id, or None.
+        slots: the limit of sessions; 0 for none.
+        topic_name: returns the name of a topic id, or None.
         now_ms: the monotonic clock.
     """
 
@@ -228,13 +229,13 @@ class FetchSessions:
 
     @property
     def partition_count(self) -> int:
-        """Partitions in all sessions, each as often as it is in one."""
+        """The number of partitions in all sessions, with repetitions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def open(self, version: int, request: Struct, from_follower: bool = False) -> FetchContext:
-        """The context of a Fetch request.
+        """Return the context of a Fetch request.
 
-        Its error: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+        Its error may be FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
         """
         epoch: int = request.session_epoch
         uses_topic_ids = version >= 13
@@ -263,7 +264,7 @@ class FetchSessions:
             name = topic.topic_id if uses_topic_ids else topic.topic
             for index in topic.partitions:
                 session.partitions.pop((name, index), None)
-        if not session.partitions:  # what was asked for and forgotten at once is served, this once
+        if not session.partitions:  # partitions added and forgotten at once are served once
             self._remove(session.id)
             last: dict[Key, FetchedPartition] = {}
             self._merge(last, request.topics, uses_topic_ids)
@@ -272,19 +273,19 @@ class FetchSessions:
         return FetchContext(session.partitions, session)
 
     def current(self, session_id: int, epoch: int) -> FetchSession | None:
-        """Return the session, where this is its epoch. Changes nothing."""
+        """Return the session if this is its epoch. Changes nothing."""
         session = self._sessions.get(session_id)
         return None if session is None or session.epoch != epoch else session
 
     def only_partition(self, session_id: int, epoch: int, key: Key) -> FetchedPartition | None:
-        """The partition with this key, where it is all that the session reads, in this epoch. Changes nothing."""
+        """Return the session's only partition if it has this key and the session has this epoch. Changes nothing."""
         session = self._sessions.get(session_id)
         if session is None or session.epoch != epoch or len(session.partitions) != 1:
             return None
         return session.partitions.get(key)
 
     def advance(self, session_id: int) -> None:
-        """A fetch of the session is served: it was used just now, and the next fetch has the next epoch."""
+        """Count a served fetch: the session was just used, and the next fetch has the next epoch."""
         session = self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used_ms = self._now_ms()
         session.epoch = session.epoch + 1 if session.epoch < 0x7FFFFFFF else 1
@@ -304,7 +305,7 @@ class FetchSessions:
                     known.update(requested)
 
     def _create(self, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool) -> int:
-        """The id of a new session, or 0 where there is no room for it."""
+        """Create a session; return its id, or 0 without room for it."""
         now_ms = self._now_ms()
         size = len(partitions)
         if not self._has_room(size) and not (self._evict_for(privileged, size, now_ms) and self._has_room(size)):
@@ -319,9 +320,9 @@ class FetchSessions:
         return len(self._sessions) < self.slots and self.partition_count + size <= MOST_PARTITIONS
 
     def _evict_for(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Make room for a session of `size` partitions: close one unused for long, else the least of those of age.
+        """Make room for a session of `size` partitions: evict one unused for long, else the least valuable old one.
 
-        Of the latter one that leaves enough room, or none: its client would have to begin anew for nothing.
+        The latter must leave enough room: otherwise its client would lose its session for nothing.
         """
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:

@@ -1,7 +1,7 @@
-"""Partition: who leads and who follows, how far it is committed, who waits for it. Files are its log's matter.
+"""Partition: its leader and followers, its high watermark, and its waiting requests. Its log handles the files.
 
-All of it belongs to the event loop's thread. With one replica, this broker, everything appended is committed at once:
-the high watermark follows the log end offset.
+All of it belongs to the event loop's thread. With this broker as the only replica, appended records are committed at
+once: the high watermark follows the log end offset.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class LogOnDemand(NamedTuple):
 
 
 class Partition:
-    """One partition of a topic, led by this broker. Also the purgatory's key for what waits for it.
+    """One partition of a topic, led by this broker. It is also the purgatory's key for requests that wait for it.
 
     Args:
-        wake: called with the partition when records were appended, or it is no longer what a waiter thinks.
+        wake: called with the partition when records were appended, or another change may concern waiting requests.
     """
 
     __slots__ = (
@@ -109,11 +109,11 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.replicas = replicas
         self.isr = isr
-        #: A topic that clients may not write to: __consumer_offsets, __transaction_state, __share_group_state.
+        #: Whether clients may not write to the topic: __consumer_offsets, __transaction_state, __share_group_state.
         self.internal = internal
         #: False once the topic is deleted.
         self.hosted = True
-        #: Appends that wait for a batch that is being opened; None mostly. See broker/replicas/append_scheduler.py.
+        #: Appends that wait for a batch that is being opened; usually None. See broker/replicas/append_scheduler.py.
         self.queue: AppendQueue | None = None
         self._wake = wake
 
@@ -192,16 +192,16 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """End of what is committed: the upper bound for read_uncommitted."""
+        """The end of committed records: the upper bound for read_uncommitted."""
         return self.log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset of the earliest open transaction, else the high watermark: the bound for read_committed."""
+        """The start of the earliest open transaction, else the high watermark: the upper bound for read_committed."""
         return self.log.last_stable_offset
 
     def lead(self, leader_epoch: int) -> None:
-        """Become the leader with this epoch: appends carry it from the log end offset on (KIP-101). LogOffline."""
+        """Become the leader with this epoch, from the log end offset on (KIP-101). Raises LogOffline."""
         self.leader_epoch = leader_epoch
         self.log.assign_leader_epoch(leader_epoch)
 
@@ -219,10 +219,10 @@ class Partition:
         opened: Opened | None = None,
         placed: PlacedBatch | None = None,
     ) -> AppendResult:
-        """Append as the leader, now, and wake who waits: for those whose turn it is
+        """Append as the leader, now, and wake waiting requests. For callers whose turn it is
         (broker/replicas/append_scheduler.py).
 
-        Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
+        Raises storage.errors, BatchToOpen for batches that must be `opened` first, and NotInPlace if the batch must be
         `placed` again.
         """
         log = self.open_log or self._open()
@@ -231,7 +231,7 @@ class Partition:
         return result
 
     def delete_records(self, before_offset: int) -> int:
-        """Move the log start offset up, -1 to the high watermark; the low watermark. Raises OffsetOutOfRange."""
+        """Raise the log start offset (-1: to the high watermark); return the low watermark. Raises OffsetOutOfRange."""
         self.log.delete_records(self.high_watermark if before_offset == -1 else before_offset)
         self._wake(self)
         return self.log_start_offset
@@ -245,11 +245,11 @@ class Partition:
         return in_sync < replicas and in_sync < min(self.log_config.min_insync_replicas, replicas)
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
-        """Compare the epoch that a client believes to be current with ours; negative is not compared (KIP-320)."""
+        """Compare a client's current leader epoch with ours; negative epochs are not compared (KIP-320)."""
         if epoch < 0 or epoch == self.leader_epoch:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
-        """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
+        """Compare as all APIs but Fetch do: only the epoch -1 is not compared."""
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)

@@ -1,4 +1,4 @@
-"""Partitions: all that this broker hosts, by topic name and by topic id. The controller keeps it up to date.
+"""Partitions: all hosted partitions by topic name and by topic id. The metadata publisher keeps it up to date.
 
 All of it belongs to the event loop's thread.
 """
@@ -28,10 +28,10 @@ from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
-#: Topics that clients may read and not write to, as in Kafka.
+#: Topics that clients may read but not write, as in Kafka.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-#: Offline partitions told by name in one line of the log.
+#: The most offline partitions that one log line names.
 _NAMED = 20
 
 
@@ -39,11 +39,11 @@ class Partitions:
     """The registry.
 
     Args:
-        logs: where their files are made and removed.
-        node_id: this broker, who leads them all.
+        logs: creates and removes the logs.
+        node_id: this broker, which leads all of them.
         wake: called with a partition whose end, start or existence changed (see `Purgatory.check_soon`).
-        missing: what was in log directories that are not there.
-        may_open: asked before each log is opened that has waited for somebody to need it; if not now, it waits on.
+        missing: partitions in log directories that are missing.
+        may_open: called before a log is opened on demand; if it returns False, the log is opened later.
     """
 
     __slots__ = (
@@ -95,11 +95,11 @@ class Partitions:
         return None if name is None else self._by_name[name].get(index)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of the topic with this id, None when there is none."""
+        """Return the name of the topic with this id, or None."""
         return self._names.get(topic_id)
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The id of the topic with this name, None when there is none."""
+        """Return the id of the topic with this name, or None."""
         return self._ids.get(topic)
 
     def is_elsewhere(self, topic: str, index: int) -> bool:
@@ -111,7 +111,7 @@ class Partitions:
         return index in self._by_name.get(topic, ()) or self.is_elsewhere(topic, index)
 
     def absence(self, topic: str | None, index: int) -> ErrorCode:
-        """What to say of a partition that is not hosted here; `topic` None: it was asked for by an unknown id."""
+        """Return the error code for a partition that is not hosted here; `topic` is None for an unknown topic id."""
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if self.is_elsewhere(topic, index):
@@ -119,11 +119,11 @@ class Partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def of_topic(self, topic: str) -> dict[int, Partition]:
-        """The hosted partitions of a topic by index; not to be changed. Empty for an unknown topic."""
+        """Return the hosted partitions of a topic by index; do not change it. Empty for an unknown topic."""
         return self._by_name.get(topic, {})
 
     def of_topic_id(self, topic_id: bytes) -> dict[int, Partition]:
-        """The same by the topic's id."""
+        """Return the hosted partitions of a topic by its id."""
         name = self._names.get(topic_id)
         return {} if name is None else self._by_name[name]
 
@@ -139,7 +139,7 @@ class Partitions:
         isr: Sequence[int] = (),
         is_new: bool = True,
     ) -> Partition:
-        """Host a partition, with the log that is there or a new one. With a disk that fails it is hosted offline."""
+        """Host a partition, with its existing log or a new one. If its disk fails, it is hosted offline."""
         found = self._log(topic, topic_id, index, config, is_new)
         partition = Partition(
             found,
@@ -157,7 +157,7 @@ class Partitions:
         return partition
 
     def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
-        """Another worker has a partition."""
+        """Record that another worker has a partition."""
         self._by_name.setdefault(topic, {})
         self._elsewhere.setdefault(topic, set()).add(index)
         self._names[topic_id] = topic
@@ -182,7 +182,7 @@ class Partitions:
         if not partition.hosted:  # another partition may have its name now
             raise LogOffline(str(partition), "the topic is deleted")
         if unopened is not None and unopened.problem is None and not self._may_open():
-            raise LogWaits(str(partition), "its log is opened in a moment: others come first")
+            raise LogWaits(str(partition), "its log is opened soon, after others")
         opened = self._logs.open(*key)
         if opened is None:
             raise LogOffline(str(partition), "the log is deleted")
@@ -200,19 +200,19 @@ class Partitions:
         return LogConfig() if unopened is None else unopened.stored.config
 
     def open_now(self, partition: Partition) -> None:
-        """Have its log opened, whoever else wants theirs: for one who does not hear that it should ask again.
+        """Open a partition's log, whatever other logs wait: for callers that cannot retry.
 
-        It counts as one of those that may be opened in this turn: others wait the longer.
+        It counts towards the logs that may be opened in this turn, so others wait longer.
         """
         if partition.is_unopened:
             unopened = self._logs.unopened.get((partition.topic, partition.index))
             if unopened is not None and unopened.problem is None:
                 self._may_open()
-            with suppress(LogOffline):  # which is told when it is needed
+            with suppress(LogOffline):  # reported when the log is needed
                 self._logs.open(partition.topic, partition.index)
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
-        """Where its log lies; None where that is offline."""
+        """Return the directory of a partition's log; None if it is offline."""
         if partition.is_unopened:
             unopened = self._logs.unopened.get((partition.topic, partition.index))
             if unopened is not None:
@@ -221,7 +221,7 @@ class Partitions:
         return None if log is None else log.directory
 
     def delete(self, topic: str) -> None:
-        """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
+        """Stop hosting a topic: rename its directories away, and wake waiting requests, which find it deleted."""
         topic_id = self._ids.pop(topic, None)
         if topic_id is not None:
             self._names.pop(topic_id, None)
@@ -232,14 +232,14 @@ class Partitions:
             self._wake(partition)
 
     def lead(self, partition: Partition, leader_epoch: int) -> None:
-        """Lead a partition in that epoch, as far as its disk works."""
+        """Lead a partition in that epoch, if its disk works."""
         partition.leader_epoch = leader_epoch
         if not partition.is_unopened and partition.online:
-            with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
+            with suppress(LogOffline):  # its directory has just failed; `take_offline` follows
                 partition.lead(leader_epoch)
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
-        """A log directory has failed: its partitions answer with that from now on; who waits for them is woken."""
+        """Answer with an error for the partitions of a failed log directory; wake requests that wait for them."""
         lost = [each for each in self if self.directory_of(each) is directory]
         for partition in lost:
             key = partition.topic, partition.index
@@ -252,19 +252,19 @@ class Partitions:
         return lost
 
     def tell_offline(self) -> None:
-        """Log which partitions are offline, if any are: in one line, however many there are."""
+        """Log which partitions are offline, if any, in one line."""
         names = [str(each) for each in self if self._is_offline(each)]
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             log.error("Partitions are offline: %s%s", ", ".join(names[:_NAMED]), more)
 
     def _is_offline(self, partition: Partition) -> bool:
-        """Whether its log cannot be had; nothing is opened to know that."""
+        """Whether its log is unavailable; this opens nothing."""
         unopened = self._logs.unopened.get((partition.topic, partition.index))
         return partition.find_log() is None if unopened is None else unopened.problem is not None
 
     def update_config(self, topic: str, config: LogConfig) -> None:
-        """Give the logs of a topic their new configuration."""
+        """Apply a new configuration to the logs of a topic."""
         for partition in self.of_topic(topic).values():
             if partition.is_unopened:
                 self._logs.configure(topic, partition.index, config)

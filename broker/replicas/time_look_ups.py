@@ -1,9 +1,9 @@
-"""Look-ups by time, in steps that do not hold the loop (storage/log/timestamps.py).
+"""Look-ups by time, in steps that do not block the loop (storage/log/timestamps.py).
 
-A request has a first turn at once, which is enough for nearly all. What is left of it waits for further turns: one
-request has one in each turn of the loop, and each has its turn before one has it again. Batches that are not small are
-searched by workers, a few at a time, so that batches that are to be appended do not wait long behind them. A worker
-reads from the file itself; who waits here has names and numbers, and, as any request that waits, what was decoded.
+Most requests finish in a first turn at once. The others wait for further turns: each turn of the loop runs one of them,
+in rotation. Workers search batches that are not small, only a few at a time, so that batches to be appended do not wait
+long behind them. A worker reads from the file itself. A waiting look-up keeps only names and numbers in memory, and,
+like any waiting request, the decoded request.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What a request may look at in a turn: some 2 ms, and a small batch more.
+#: The work of a request in one turn: some 2 ms, and a small batch more.
 _A_TURN = 800
 
 
 class TimeLookUps:
-    """Those of all requests; `allowance` is that of whichever has its turn. Belongs to the event loop's thread."""
+    """The look-ups of all requests; `allowance` is the present turn's. Belongs to the event loop's thread."""
 
     def __init__(self, workers: ProcessPool, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.allowance = Allowance(0)
@@ -39,13 +39,13 @@ class TimeLookUps:
         self._waiting: deque[_LookUp[Any]] = deque()
 
     def begin_turn(self) -> None:
-        """A request has its turn: give it its allowance."""
+        """Begin the turn of a request, with a full allowance."""
         self.allowance.left = _A_TURN
 
     def run(self, steps: Steps[T], charge: RequestCharge | None = None) -> T | Deferred[T]:
-        """What comes of it: now, where nothing has to wait. A cancel ends it; raises, or fails with, what it raises.
+        """Run a look-up: return its result at once, or a Deferred. Raises, or fails with, its errors; can be cancelled.
 
-        It is part of the turn that has begun. `charge`: of the request, for whose client the time counts that it takes.
+        It is part of the turn that has begun. `charge`: the request's, to which the time is charged.
         """
         try:
             wanted = steps.send(None)
@@ -56,7 +56,7 @@ class TimeLookUps:
         return look_up.found
 
     def wait_for_turn(self, look_up: _LookUp[Any]) -> None:
-        """Go on with it in a later turn of the loop."""
+        """Continue the look-up in a later turn of the loop."""
         self._waiting.append(look_up)
         if len(self._waiting) == 1:
             self._call_soon(self._turn)
@@ -69,7 +69,7 @@ class TimeLookUps:
 
 
 class _LookUp(Generic[T]):
-    """One that waits: for its turn, for a worker, or, behind a gate, for the worker's turn."""
+    """A look-up that waits: for a turn, for a worker, or at the gate for a worker."""
 
     __slots__ = ("_charge", "_enter", "_go_on", "_look_ups", "_steps", "found")
 
@@ -83,7 +83,7 @@ class _LookUp(Generic[T]):
         self.found.on_cancel(self._cancel)
 
     def wait(self, wanted: BatchSearch | None) -> None:
-        """For what it has asked for."""
+        """Wait for a turn, or for the search that it wants."""
         if wanted is None:
             self._go_on = partial(self._steps.send, None)
             self._look_ups.wait_for_turn(self)
@@ -92,7 +92,7 @@ class _LookUp(Generic[T]):
             self._look_ups.gate.enter(self._enter)
 
     def go_on(self) -> None:
-        """It has its turn."""
+        """Continue: it is the look-up's turn."""
         self._look_ups.begin_turn()
         if self._charge is not None:
             self._charge.resume()
@@ -113,7 +113,7 @@ class _LookUp(Generic[T]):
     def _on_searched(self, job: Deferred[Searched]) -> None:
         try:
             self._go_on = partial(self._steps.send, job.result())
-        except PoolProcessDied:  # perhaps of what is in the batch: it is not looked into again
+        except PoolProcessDied:  # perhaps because of the batch, which is not searched again
             self._go_on = partial(self._steps.send, None)
         except Exception as error:
             self._go_on = partial(self._steps.throw, error)
@@ -121,9 +121,7 @@ class _LookUp(Generic[T]):
         self.go_on()
 
     def _cancel(self) -> None:
-        """Nobody wants it any more: a turn of it that still comes ends at once. A search under way is not ended, which
-        would cost its process.
-        """
+        """End the look-up at its next turn. A running search continues, because stopping it would cost its process."""
         self._steps.close()
         if self._enter is not None:
             self._look_ups.gate.withdraw(self._enter)

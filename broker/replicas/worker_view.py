@@ -1,4 +1,4 @@
-"""What clients see of partitions: a worker as a broker. In the metadata, all workers are one node."""
+"""The partitions as clients see them: each worker as a broker. In the metadata, all workers are one node."""
 
 from __future__ import annotations
 

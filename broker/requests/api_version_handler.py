@@ -27,7 +27,7 @@ class Quotas(Protocol):
 
 
 class ApiVersionHandler:
-    """What reads, serves and answers the requests of one version of one API. Made once, at the first request."""
+    """Decodes, serves and answers the requests of one version of one API. Created at the first request."""
 
     __slots__ = (
         "_is_sampled",
@@ -51,7 +51,7 @@ class ApiVersionHandler:
         guard: HandlerGuard | None = None,
         quotas: Quotas | None = None,
     ) -> None:
-        """Raises CannotLoad, and MissingService where the process lacks what the handler declares."""
+        """Raises CannotLoad, and MissingService if the process lacks a service that the handler declares."""
         implementation = served.load()
         self.api = api = implementation.api
         self.version = version
@@ -63,11 +63,11 @@ class ApiVersionHandler:
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = served.decoder(api, version)
         self.encode = _encoder(implementation, version)
         self.tagged = api.request_header_version(version) == 2
-        #: How many requests have arrived.
+        #: The number of requests that have arrived.
         self.requests = 0
         self.is_charged = served.is_charged
         self._is_sampled = False
-        #: Whether dispatch has more to do for a request than to serve it: quotas, or a sample.
+        #: Whether dispatch does more than serve a request: quotas, or a sample.
         self.is_observed = False
         self.observe(quotas)
 
@@ -80,7 +80,7 @@ class ApiVersionHandler:
         self._is_sampled = self.is_observed = True
 
     def take_sample(self, quotas: Quotas | None) -> bool:
-        """Whether to measure this request; not the one after it."""
+        """Return whether to measure this request; resets a pending sample."""
         sampled = self._is_sampled
         self._is_sampled = False
         self.observe(quotas)

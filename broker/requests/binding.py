@@ -21,7 +21,7 @@ class MissingService(Exception):
 
 
 def needs_of(function: Callable[..., object]) -> tuple[str, ...]:
-    """The names of the services that a function declares; none for a callable that is not written in Python."""
+    """Return the names of the services that a function declares; none for a callable not written in Python."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ()

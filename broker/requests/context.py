@@ -69,26 +69,26 @@ class ClientConnection(Protocol):
         """Whether the client or the broker has closed the connection."""
 
     def throttle(self, wait_ms: int) -> None:
-        """Start no request of this connection for so long."""
+        """Start no request of this connection for `wait_ms` milliseconds."""
 
 
 class RequestCharge(Protocol):
     """Counts a request against its client's quotas (broker/access/quotas/throttling.py)."""
 
     def pause(self) -> None:
-        """Stop the time of the request, which waits."""
+        """Pause the measured time of the request, which waits."""
 
     def resume(self) -> None:
-        """Let the time run on."""
+        """Resume the measured time."""
 
     def most_fetched(self, max_bytes: int) -> int:
-        """Return how many of so many bytes may be fetched at once."""
+        """Return how many of `max_bytes` bytes may be fetched at once."""
 
     def allows_fetched(self, size: int) -> bool:
-        """Whether so many bytes of records may be sent now. They are counted only if so."""
+        """Return whether `size` bytes of records may be sent now. They are counted only if so."""
 
     def count_fetched(self, size: int) -> None:
-        """Count so many bytes of records, which are sent in any case."""
+        """Count `size` bytes of records, which are sent in any case."""
 
     def admit_mutations(self, partitions: int, *, strict: bool) -> None:
         """Count partitions that are created or deleted. Raises Refused if `strict` and the quota is used up."""

@@ -12,8 +12,8 @@ class RequestForwarder(Protocol):
     """The way to the process that serves what this one does not."""
 
     def forward(self, connection: ClientConnection, frame: bytes) -> Deferred[bytes]:
-        """Have a request served for the client of a connection. Resolves to the frame of the answer.
+        """Forward a request of a connection's client. Resolves to the frame of the answer.
 
-        The client is throttled here as the other process decides. Fails with what its dispatcher raises, or
-        CloseConnection where it cannot be reached: then the connection ends.
+        The client is throttled here as the other process decides. Fails with the errors of its dispatcher, or with
+        CloseConnection if it cannot be reached: then the connection ends.
         """

@@ -59,7 +59,7 @@ class LazyImports:
         self._rest = None
 
     def load(self, served: ServedApi) -> Deferred[None]:
-        """Load an API in a thread. Resolves also where that fails: then the API answers errors."""
+        """Load an API in a thread. Resolves also if that fails: then the API answers with errors."""
         return self._offload(load_api, served)
 
     def _load_next(self) -> None:
@@ -78,7 +78,7 @@ class LazyImports:
 
 
 def load_api(served: ServedApi) -> None:
-    """Load what serves an API; where that fails, let the API answer errors. Raises CannotLoad if it cannot do so."""
+    """Load what serves an API; if that fails, make the API answer with errors. Raises CannotLoad if it cannot do so."""
     try:
         served.load()
     except CannotLoad as error:

@@ -1,4 +1,4 @@
-"""Parts of answers of OffsetFetch, as its handler and its rule give them."""
+"""Parts of OffsetFetch answers that its handler and its access rule share."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from protocol.schema import Struct
 
 
 def topic_error(topic: Struct, code: ErrorCode) -> Struct:
-    """The answer for a topic of which every partition has the same error."""
+    """Return the answer for a topic whose partitions all have the same error."""
     partitions = [partition_error(index, code) for index in topic.partition_indexes]
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def old_form(group: Struct) -> Struct:
-    """The answer up to v7, which has one group, without a list around it."""
+    """Return the form of the answer up to v7: one group, without a list around it."""
     return OFFSET_FETCH.response(
         error_code=group.error_code,
         topics=[

@@ -58,7 +58,7 @@ def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapp
             if directory in there or directory in _NOT_TOLD or node_id not in registration.replicas:
                 continue
             if not any(fs.exists(f"{path}/{name}-{index}") for path in found):
-                reason = f"it is in a log directory that is not there (directory.id {id_text(directory)})"
+                reason = f"its log directory is missing (directory.id {id_text(directory)})"
                 missing[topic.topic_id, index] = reason
     return missing
 
@@ -67,8 +67,8 @@ def check_unformatted(missing: Missing, image: MetadataImage, unformatted: Seque
     """Check unformatted directories. Raises DirectoryRefused if one may be the unmounted home of missing partitions."""
     if missing and unformatted:
         reason = (
-            f"has no meta.properties, while partitions ({_names(missing, image)}) are in a log directory that is not "
-            "there: is it mounted? (To make them anew, empty: pybroker format --ignore-formatted)"
+            f"has no meta.properties, while partitions ({_names(missing, image)}) are in a log directory that is "
+            "missing: is it mounted? (To create them again, empty: pybroker format --ignore-formatted)"
         )
         raise DirectoryRefused(unformatted[0], reason)
     for path in unformatted:
@@ -85,12 +85,12 @@ def settle(missing: Missing, image: MetadataImage, node_id: int, found: Mapping[
     for path, properties in found.items():
         if properties.directory_id is not None and id_bytes(properties.directory_id) not in known:
             log.warning(
-                "Log directory %s is new: partitions of one that is not there are made anew, empty: %s",
+                "Log directory %s is new: partitions of a missing directory are created again, empty: %s",
                 path,
                 _names(missing, image),
             )
             return {}
-    log.error("Partitions are in a log directory that is not there: %s", _names(missing, image))
+    log.error("Partitions are in a missing log directory: %s", _names(missing, image))
     return missing
 
 

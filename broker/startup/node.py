@@ -231,7 +231,7 @@ def _take_out_strays(
     for topic, partition in list(_strays(logs, image, node_id)):
         unique = os.urandom(16).hex()
         if logs.logs[topic, partition].topic_id in deleted_topics:
-            log.info("Topic %s is deleted: partition %d goes now", topic, partition)
+            log.info("Topic %s is deleted: partition %d is removed now", topic, partition)
             logs.delete(topic, partition, unique, now_ms)
         else:
             log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)

@@ -24,7 +24,7 @@ def adopt(partition_log: PartitionLog, topic_id: bytes) -> None:
     """Give a log that id, on disk too. If the write fails, the log's directory is offline."""
     if partition_log.topic_id is not None:
         name = partition_log.topic
-        log.warning("%s/%s: not the id of %s: written anew", partition_log.path, PARTITION_METADATA, name)
+        log.warning("%s/%s: not the topic id of %s: rewritten", partition_log.path, PARTITION_METADATA, name)
     try:
         write_topic_id(partition_log.directory.fs, partition_log.path, topic_id)
     except OSError as error:

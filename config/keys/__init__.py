@@ -1,6 +1,6 @@
 """The tables of all configuration keys, one row a key: the only place where a key is described.
 
-`BROKER_KEYS` may stand in server.properties, `DYNAMIC_ONLY_KEYS` only among a broker's dynamic values, `TOPIC_KEYS` on
+`BROKER_KEYS` may be in server.properties, `DYNAMIC_ONLY_KEYS` only among a broker's dynamic values, `TOPIC_KEYS` on
 topics, `GROUP_KEYS` on groups, `CLIENT_METRICS_KEYS` on client metrics subscriptions, `QUOTA_KEYS` on users, clients
 and addresses. `LEGACY_TOPIC_KEYS` are topic keys of former versions: taken with `pybroker.legacy.versions`, else
 refused as Kafka 4 refuses them, but no surprise in an old directory.

@@ -1,6 +1,6 @@
 """Keys of earlier Kafka versions, which Kafka 4 no longer has.
 
-All are accepted with a warning. If there is an equivalent current key, it takes the value over (`replaced_by`).
+All are accepted with a warning. An equivalent current key, if any, gets the value (`replaced_by`).
 """
 
 from ..key import (

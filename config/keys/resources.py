@@ -19,7 +19,7 @@ GROUP_RESOURCE_KEYS = (
         synonyms=(("group.share.assignment.interval.ms", 1),),
         doc="Shortest time between two assignments of the share group."),
     ConfigKey("share.auto.offset.reset", STRING, "latest", OFFSET_RESET, MEDIUM, CLUSTER_WIDE,
-        doc="Start of a new share group: latest, earliest, or by_duration:DURATION, so long ago."),
+        doc="Start of a new share group: latest, earliest, or by_duration:DURATION, that long ago."),
     ConfigKey("share.delivery.count.limit", INT, 5, Range(2), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.share.delivery.count.limit", 1),),
         doc="Number of deliveries after which a record is archived."),

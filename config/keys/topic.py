@@ -1,4 +1,4 @@
-"""Keys of a topic. `synonyms` are the broker keys that give the value of a topic without its own.
+"""Keys of a topic. `synonyms` are the broker keys that supply the value of a topic without its own.
 
 The keys are in the order in which Kafka's tools print them, that of its hash table (see describe.py).
 """

@@ -1,4 +1,4 @@
-"""The table of the kinds of groups. A new kind is a package of its own and one row here."""
+"""The table of the kinds of groups. A new kind needs a package and one row here."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def utf16_length(text: str) -> int:
 def delete_offsets(shard: GroupShard, group: Group, topics: list[Struct], effects: GroupEffects) -> list[Struct]:
     """Write tombstones for a group's offsets, and return the topics of the response.
 
-    Errors of single partitions: GROUP_SUBSCRIBED_TO_TOPIC. A missing offset is no error.
+    Errors of single partitions: GROUP_SUBSCRIBED_TO_TOPIC. A missing offset is not an error.
     """
     records: list[StoredRecord] = []
     results = []

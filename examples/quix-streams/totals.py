@@ -17,7 +17,7 @@ BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("BOOTSTRAP_SERV
 
 
 def add(order: dict[str, Any], state: State) -> dict[str, int]:
-    """The total of the customer who is the record's key."""
+    """Return the total of the customer in the record's key."""
     apples = state.get("apples", 0) + order["apples"]
     state.set("apples", apples)
     return {"apples": apples}

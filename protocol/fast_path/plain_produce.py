@@ -66,7 +66,7 @@ Topic: TypeAlias = "tuple[bytes, str, Wanted]"
 
 
 def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, bytes, str, int, memoryview] | None:
-    """Return what a plain request for a single partition says: acks, key, name, index and records, as `parse` does.
+    """Return acks, key, name, index and records of a plain request for a single partition, as `parse` does.
 
     None: it is for more than one, or not plain, or malformed.
     """

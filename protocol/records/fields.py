@@ -58,7 +58,7 @@ def walk_fields(
         if number > 127:
             number, at = _longer(data, at, number, length_bits)
         end = at + (number >> 1)
-        at += 1  # attributes, which say nothing
+        at += 1  # attributes, which are unused
         if number & 1 or at == 1 or end > available:
             break
         number = data[at]

@@ -49,7 +49,7 @@ def properties_of(parser: OneLineParser, options: argparse.Namespace, **more: st
 def count(text: str) -> int:
     """Parse a number of at least 0."""
     if not text.isdecimal() or int(text) >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
     return int(text)
 
 

@@ -109,7 +109,7 @@ def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
         raise UsageError("settings of what? --topic NAME or --broker ID")
     ((kind, name),) = kinds
     if kind == "brokers" and not name.isdecimal():
-        raise UsageError(f"{name!r} is no broker's id")
+        raise UsageError(f"{name!r} is not a broker id")
     if kind == "brokers" and int(name) not in {node.id for node in session.cluster.nodes}:
         raise CommandError(f"there is no broker {name}")  # the client library would wait for this broker
     return ConfigResource(ResourceType[_KINDS[kind]], name)

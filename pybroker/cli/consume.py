@@ -263,7 +263,7 @@ def _include(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _moment(text: str) -> int:
@@ -278,11 +278,11 @@ def _offset(text: str) -> int | str:
     if text in ("earliest", "latest"):
         return text
     if not re.fullmatch(r"-?\d{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no offset, nor earliest or latest")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an offset, earliest or latest")
     return int(text)
 
 
 def _partition(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no partition")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a partition")
     return int(text)

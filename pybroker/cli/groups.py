@@ -115,7 +115,7 @@ def _offset(text: str) -> str:
 
 def _shift(text: str) -> str:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer")
     return f"{int(text):+d}"
 
 

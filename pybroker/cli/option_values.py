@@ -27,19 +27,19 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1
     if not 0 < value <= _MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and {_MOST_SECONDS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds between 0 and {_MOST_SECONDS}")
     return value
 
 
 def positive(text: str) -> int:
     """Parse a count of at least one."""
     if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
     return int(text)
 
 
 def natural(text: str) -> int:
     """Parse a whole number of at least zero."""
     if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 0")
     return int(text)

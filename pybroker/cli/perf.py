@@ -75,7 +75,7 @@ def _throughput(text: str) -> float:
     except ValueError:
         value = 0
     if not (value > 0 or value == -1):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, nor -1")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number above 0 nor -1")
     return value
 
 

@@ -79,7 +79,7 @@ def _quota(text: str) -> tuple[str, float]:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is no number")
+        raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is not a number")
     return key, number
 
 

@@ -190,7 +190,7 @@ def _trusting(properties: Mapping[str, str]) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=certificates)
     except (ssl.SSLError, ValueError) as error:
-        raise UnusableOption(f"{name}: these are no certificates in PEM: {error}") from None
+        raise UnusableOption(f"{name}: these are not certificates in PEM: {error}") from None
 
 
 def _is_pem(properties: Mapping[str, str], kind: str, data: bytes) -> bool:

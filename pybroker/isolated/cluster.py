@@ -191,7 +191,7 @@ def _address(text: str) -> tuple[str, int]:
 def _milliseconds(properties: Mapping[str, str], name: str, usual: str) -> int:
     text = properties.get(name, usual)
     if not text.isdigit():
-        raise UnusableOption(f"kafka.{name}: {text!r} is no number of milliseconds")
+        raise UnusableOption(f"kafka.{name}: {text!r} is not a number of milliseconds")
     return int(text)
 
 

@@ -31,7 +31,7 @@ def add_entry(rows: Rows, entry: memoryview, start: int, end: int, is_aborted: I
     """
     found = entry_at(entry, 0)
     if found is None:
-        raise CorruptBatch(f"{len(entry)} bytes are no whole entry")
+        raise CorruptBatch(f"{len(entry)} bytes are not a whole entry")
     base_offset, size, magic = found
     if magic == 2:
         return _add_batch(rows, entry, size, start, end, is_aborted)
@@ -46,7 +46,7 @@ def add_entry(rows: Rows, entry: memoryview, start: int, end: int, is_aborted: I
 
 def _add_batch(rows: Rows, entry: memoryview, size: int, start: int, end: int, is_aborted: IsAborted) -> int:
     if size < HEADER_SIZE:
-        raise CorruptBatch(f"{size} bytes are no batch")
+        raise CorruptBatch(f"{size} bytes are not a batch")
     header = parse_header(entry)
     if not verify_crc(entry, 0, size):
         raise CorruptBatch(f"the checksum of the batch with base offset {header.base_offset} is wrong")

@@ -63,7 +63,7 @@ def read(exchange: Exchange) -> dict[str, int]:
 
 def _directories(path: str, topics: list[str] | None) -> Iterator[str]:
     if not os.path.isdir(path):
-        raise UnusableOption(f"{path} is no directory")
+        raise UnusableOption(f"{path} is not a directory")
     if parse_name(os.path.basename(os.path.abspath(path)))[0] is DirectoryKind.PARTITION and _has_segment(path):
         yield path
         return
@@ -76,7 +76,7 @@ def _directories(path: str, topics: list[str] | None) -> Iterator[str]:
     if missing := sorted(set(topics or ()) - found):
         raise UnknownPartition(f"{path} has no partition of {', '.join(missing)}")
     if not found:
-        raise UnknownPartition(f"{path} is no directory of a partition, and has none of a topic in it")
+        raise UnknownPartition(f"{path} is not a partition's directory, and contains none of a topic")
 
 
 def _wanted_directories(wanted: Mapping[str, Any]) -> list[str]:

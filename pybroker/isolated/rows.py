@@ -199,7 +199,7 @@ class Rows:
 
 
 class Placed(NamedTuple):
-    """What the records of a batch share: the wanted offsets, [start, end), and the batch's own numbers.
+    """The properties that the records of a batch share: the wanted offsets, [start, end), and the batch's own numbers.
 
     `time_ms` is the time of all records if `is_append_time`, else the base of their deltas. `kind` is timestampType.
     """
@@ -221,7 +221,7 @@ class Fields:
         self._seen = seen
 
     def column(self, number: int, without: int) -> pa.Array:
-        """Return the bytes between two borders of each row, or null if the row's mark says so."""
+        """Return the bytes between two borders of each row, or null if the row's mark is set."""
         places = _places(self._count)[number]
         if self._seen & without:
             is_null = self._has(without)

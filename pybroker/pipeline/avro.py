@@ -86,7 +86,7 @@ def _given(parse: Parse) -> str | None:
     except OSError as error:
         raise SpecError("parse.schema_file", f"{parse.schema_file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SpecError("parse.schema_file", f"{parse.schema_file} is no text in UTF-8") from error
+        raise SpecError("parse.schema_file", f"{parse.schema_file} is not UTF-8 text") from error
 
 
 def _path(parse: Parse, otherwise: str) -> str:
@@ -99,7 +99,7 @@ def _fields(schema: str, path: str) -> list[str]:
     try:
         found = json.loads(schema)
     except ValueError as error:
-        raise SpecError(path, f"is no JSON: {error}") from error
+        raise SpecError(path, f"is not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("type") != "record":
         raise SpecError(path, "is not the schema of a record")
     spark = SparkSession.active()

@@ -104,7 +104,7 @@ def check(folder: Path, identity: Mapping[str, str]) -> None:
     except ValueError as error:
         raise CheckpointError(f"{written} is damaged: {error}") from error
     if not isinstance(found, dict):
-        raise CheckpointError(f"{written} is damaged: it is no object")
+        raise CheckpointError(f"{written} is damaged: it is not an object")
     for name, value in identity.items():
         if found.get(name) != value:
             change = f"{name} was {found.get(name)!r}, is {value!r}"

@@ -109,7 +109,7 @@ def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
     try:
         max_columns = int(given.get("maxcolumns", _MAX_FIELDS))
     except ValueError as error:
-        raise SpecError("parse.options.maxColumns", f"{given['maxcolumns']!r} is no number") from error
+        raise SpecError("parse.options.maxColumns", f"{given['maxcolumns']!r} is not a number") from error
     separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
     in_separators = f.octet_length(text) - f.octet_length(f.replace(text, f.lit(separator)))
     return (f.octet_length(text) < max_columns) | (in_separators < max_columns * len(separator.encode()))
@@ -164,5 +164,5 @@ def _with_columns(records: DataFrame, columns: dict[str, Column], error: Column)
 def _fields(ddl: str) -> list[StructField]:
     kind = _parse_datatype_string(ddl)
     if not isinstance(kind, StructType):
-        raise SpecError("parse.schema", f"{ddl!r} is no list of fields such as id BIGINT, name STRING")
+        raise SpecError("parse.schema", f"{ddl!r} is not a list of fields such as id BIGINT, name STRING")
     return kind.fields

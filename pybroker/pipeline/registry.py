@@ -17,7 +17,7 @@ def schemas_of(address: str, subject: str) -> Mapping[int, str]:
     try:
         registry = SchemaRegistry(address, _TIMEOUT_S)
     except ValueError:
-        raise RegistryError("parse.registry is no address such as http://127.0.0.1:8081") from None
+        raise RegistryError("parse.registry is not an address such as http://127.0.0.1:8081") from None
     versions = registry.ask("subjects", subject, "versions")
     schemas: dict[int, str] = {}
     for version in versions if isinstance(versions, list) else []:

@@ -1,4 +1,4 @@
-"""What a test can do to a running broker: inject faults, move its clock, run its background work now."""
+"""Control a running broker from a test: inject faults, move its clock, run its background work now."""
 
 from __future__ import annotations
 

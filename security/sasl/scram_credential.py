@@ -36,7 +36,7 @@ class ScramMechanism(IntEnum):
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
         """Return the PBKDF2 of a password.
 
-        It takes some milliseconds, for the client or for whoever sets the password.
+        It takes some milliseconds, for the client or for the user who sets the password.
         """
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 

@@ -2,7 +2,7 @@
 
 This is needed for compacted topics (each record needs a key), for a compression.type other than the producer's, and
 with record validation `full`. It is pure, works record by record and is slow: a small batch is opened during the
-append, a larger one in a worker process, whose result comes to the append as `Opened`.
+append, a larger one in a worker process, whose result reaches the append as `Opened`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Put cleaned segments in the place of those that they were made from, one by one, with two tasks for each.
+"""Replace segments by their cleaned versions, one by one, with two tasks for each.
 
     1  .cleaned -> .swap, forced to the disk           the old segments are the log
        on the loop: the new segment is in the list      the new one is, with its files held open

@@ -5,7 +5,7 @@ full size of segment.index.bytes, rounded down to whole entries, and is sparse. 
 true size. Entries are written with pwrite, a few at a time: a store into a sparse mapped file would kill the process
 when the disk is full. Unwritten entries are in memory and a crash loses them, but the active segment's index is rebuilt
 after a crash anyway. Look-ups read a few entries at a time. While the file is open they cache the last range and the
-entries that every binary search visits. Why there are no mapped files: docs/decisions/indexes.md.
+entries that every binary search visits. docs/decisions/indexes.md explains why files are not mapped.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                                    34 bytes, big-endian; <base offset>.txnindex
 
 The file exists only if there are entries. An entry is written when the abort marker is appended, so entries are in the
-order of the markers' offsets. `lastStableOffset` is the last stable offset at that time: it lets a reader stop when no
+order of the markers' offsets. `lastStableOffset` is the last stable offset at that time: with it a reader stops when no
 later entry can overlap its range.
 """
 

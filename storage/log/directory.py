@@ -126,7 +126,7 @@ class LogDirectory:
         except DirectoryRefused as refused:
             if isinstance(refused.__cause__, OSError):
                 self.fail(refused.__cause__)
-            if self.is_online:  # no descriptor was free, which is no fault of the disk
+            if self.is_online:  # no descriptor was free, so the disk is not at fault
                 raise
 
     def share_lock(self) -> None:
@@ -162,7 +162,7 @@ class LogDirectory:
     def fail(self, error: OSError | str, *, half_done: bool = False) -> LogOffline:
         """Take the directory offline and return the exception to raise.
 
-        Running out of descriptors is no fault of the disk, so only the current operation fails then. With `half_done`
+        If descriptors run out, the disk is not at fault, so only the current operation fails. With `half_done`
         the directory fails too, because only a start can repair what the operation left.
         """
         if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and not half_done:

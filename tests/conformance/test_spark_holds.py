@@ -144,7 +144,7 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
 
     stage.broker.move_time_on(hours=9, minutes=30)
     stage.broker.run_retention()
-    assert "Retention of let-go-0 will soon take what has not been read: the query of-let-go has" in stage.broker.log
+    assert "Retention of let-go-0 will soon remove unread records: the query of-let-go has" in stage.broker.log
     assert (stage.start_of("held"), stage.start_of("let-go")) == (0, 0)
 
     stage.broker.move_time_on(days=8)
@@ -153,7 +153,7 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
     assert stage.start_of("let-go") == 2 * COUNT
     assert f"Retention of held-0 waits: the query of-held has read it up to offset {COUNT}; " in stage.broker.log
     gone = f"the query of-let-go has read it up to offset {COUNT}, it begins at {2 * COUNT}"
-    assert f"Retention of let-go-0 has taken what had not been read: {gone}" in stage.broker.log
+    assert f"Retention of let-go-0 has removed unread records: {gone}" in stage.broker.log
 
     assert stage.run("of-held", kind, "held") is None
     assert stage.offsets("of-held") == list(range(2 * COUNT))
@@ -192,7 +192,7 @@ def test_archive_that_is_held_for_gets_all(stage: Stage, tmp_path: Path) -> None
     stage.archive("held", "let-go")
     stage.produce("held", "let-go")
     stage.broker.move_time_on(hours=9, minutes=30)
-    soon = "Retention of let-go-0 will soon take what has not been read: the archive lake has read it up to offset"
+    soon = "Retention of let-go-0 will soon remove unread records: the archive lake has read it up to offset"
     stage.retain_until(lambda: f"{soon} {COUNT}" in stage.broker.log)
 
     stage.broker.move_time_on(days=8)

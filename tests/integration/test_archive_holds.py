@@ -75,7 +75,7 @@ def test_retention_waits_for_the_archive(stage: Stage) -> None:
     assert stage.start_of("let-go") == COUNT
     assert stage.log_lines("Retention of held-0 waits: the archive lake has read it up to offset 0; ")
     for topic in ("capped", "let-go"):
-        assert stage.log_lines(f"Retention of {topic}-0 has taken what had not been read: the archive lake has read it")
+        assert stage.log_lines(f"Retention of {topic}-0 has removed unread records: the archive lake has read it")
 
     put_manifest(stage.lake, dict.fromkeys(topics, COUNT // 2))
     stage.wait_for_start("held", range(1, COUNT // 2 + 1))
@@ -87,7 +87,7 @@ def test_retention_waits_for_the_archive(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("ends", "log_lines"),
-    [(None, "is no JSON, or not all of it"), ({("held", 0): COUNT + 1}, "is of another topic held")],
+    [(None, "is not JSON, or is incomplete"), ({("held", 0): COUNT + 1}, "belongs to another topic held")],
 )
 def test_unusable_manifest_holds_nothing(stage: Stage, ends: dict[tuple[str, int], int] | None, log_lines: str) -> None:
     """A truncated manifest, or one of another topic, is logged once, and retention continues."""

@@ -53,7 +53,7 @@ def test_manual_changes_after_a_clean_stop_are_used() -> None:
         text = topic_id.read_bytes()
         topic_id.write_bytes(text[:-5] + (b"A" if text[-5:-4] != b"A" else b"B") + text[-4:])
         broker.start()
-        assert "t-3/partition.metadata: not the id of t: written anew" in broker.log
+        assert "t-3/partition.metadata: not the topic id of t: rewritten" in broker.log
         assert "t-1/00000000000000000000.log: an index is missing or damaged" in broker.log
         assert topic_id.read_bytes() == text
         assert counts(broker) == [1, 1, 1, 1]

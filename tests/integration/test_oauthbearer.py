@@ -138,7 +138,7 @@ def test_librdkafka_with_an_unsigned_token(broker: OurBroker, unsigned_port: int
     producer.produce("t", b"value", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
     assert errors == [None]
-    warnings = [line for line in broker.output.splitlines() if "NOBODY HAS SIGNED" in line]
+    warnings = [line for line in broker.output.splitlines() if "UNSIGNED bearer tokens" in line]
     assert len(warnings) == 1
     assert "Listener TRYING" in warnings[0]
 

@@ -83,7 +83,7 @@ def test_retention_waits_for_queries_if_configured(stage: Stage) -> None:
     stage.broker.move_time_on(hours=9, minutes=30)
     assert stage.starts() == (0, 0)
     assert (
-        "will soon take what has not been read: the query let-go has read it up to offset 10"
+        "will soon remove unread records: the query let-go has read it up to offset 10"
         in stage.last_retention_line("let-go")
     )
 

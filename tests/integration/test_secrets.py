@@ -360,7 +360,7 @@ def test_each_step_left_its_trace(stage: Stage) -> None:
     for line in (
         "ZeroDivisionError",
         "Serving AlterUserScramCredentials v0 failed",
-        "The broker ends because of an error that it did not expect",
+        "The broker ends because of an unexpected error",
         "A token is not accepted",
         "Failed authentication",
         " is User:alice by SCRAM-SHA-256",

@@ -1,7 +1,7 @@
-"""The public keys of the token provider (a JWKS, RFC 7517), from a file or an address: https://..., file:///...
+"""The public keys of the token provider (a JWKS, RFC 7517), from a file or a URL: https://..., file:///...
 
 They are read at the start, which fails without them; then every sasl.oauthbearer.jwks.endpoint.refresh.ms, and when a
-token names a key that is not known, off the loop. While they cannot be read those that were stay.
+token names an unknown key, off the loop. If a later read fails, the old keys stay.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ class Jwks:
         try:
             self._keys = done.result()
         except JwksError as error:
-            log.warning("The keys of tokens stay as they are: %s", error)
+            log.warning("The keys of tokens cannot be refreshed, so the old ones stay: %s", error)
         except Exception:  # any: the keys must be refreshed again later
-            log.exception("The keys of tokens stay as they are")
+            log.exception("The keys of tokens cannot be refreshed, so the old ones stay")
         finally:
             self._next = self._timers.call_later(self._refresh_ms, self._refresh)
             self._timers.call_later(self._backoff_ms, self._ask_again)

@@ -94,8 +94,8 @@ def _token_validator(broker: AuthenticationServices, listener_name: str) -> Vali
         from security.sasl.unsecured_token import UnsecuredValidator
 
         log.warning(
-            "Listener %s takes bearer tokens that NOBODY HAS SIGNED: whoever can connect can be any user. This is for"
-            " development alone; sasl.oauthbearer.jwks.endpoint.url says by which keys tokens are to be signed",
+            "Listener %s accepts UNSIGNED bearer tokens: any client can log in as any user. This is for development"
+            " only; sasl.oauthbearer.jwks.endpoint.url sets the keys that sign tokens",
             listener_name,
         )
         return UnsecuredValidator(options, broker.clock.now_ms)

@@ -1,8 +1,8 @@
 """Checks changes of a listener's key and trust stores while the broker runs (KIP-226, KIP-492, KIP-519).
 
-As in Kafka 4.3.1 a store has to be readable with its password, of settings that go together, and a certificate to be
-who the one before was; in its words, which tools of others look into, and then in ours, which say what is wrong. Other
-ssl.* keys, which Kafka puts off until the next start, count at once here: what cannot be used of them is refused, too.
+As in Kafka 4.3.1, a store must be readable with its password, its settings must be consistent, and a new certificate
+must have the old one's names. Messages have Kafka's text, which other tools parse, and then our own reason. Other ssl.*
+keys take effect at once here, and only at the next start in Kafka: so unusable values are refused, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Validates bearer tokens: signature by a key of the provider, time, audience, and user.
 
-The claims that are looked at are those that Apache Kafka's BrokerJwtValidator looks at. Signatures are PyJWT's
-business.
+It checks the claims that Apache Kafka's BrokerJwtValidator checks. PyJWT verifies the signatures.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class TokenValidator:
     def _validated(self, token: str) -> Token:
         key = self._jwks.key(jwt.get_unverified_header(token).get("kid"))
         if key is None:
-            raise InvalidToken("it is signed by a key that the provider has not told of")
+            raise InvalidToken("it is signed by an unknown key")
         claims = jwt.decode(
             token,
             key.public,
@@ -67,7 +66,7 @@ class TokenValidator:
         )
         user = claims.get(self._user_claim)
         if not isinstance(user, str) or not user.strip():
-            raise InvalidToken(f"it has no user in its claim {self._user_claim}")
+            raise InvalidToken(f"no user is in its claim {self._user_claim}")
         return Token(user.strip(), min(int(claims["exp"]) * 1000, LATEST_MS))
 
 

@@ -1,13 +1,13 @@
 """The quotas of a client, by its user and its client id (KIP-13, KIP-55), and its use of them.
 
-For each kind of quota the most specific that is set counts, alone:
+For each kind of quota, only the most specific one that is set applies:
 
     user and client id      user and any client      user
     any user and client id  any user and any client  any user
                             client id                any client
 
-Who shares what follows from that: a quota that names a client id (or any) counts for that id, and for that user where
-it names users; one that names users alone for all that the user's clients take together.
+A quota that names a client id (or any) limits each client id by itself, per user if it names users. A quota that names
+only users limits all clients of a user together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counts one request against its client's quotas, and throttles the client above them.
 
-The answer goes out at once and says how long (KIP-219); what the client sends meanwhile stays where it is, and is
-served after that. Only requests of clients with a quota have a charge.
+The answer is sent at once with the throttle time (KIP-219). Later requests of the client stay in the socket, and are
+served after that time. Only requests of clients with a quota have a charge.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class StreamsTopics:
     def __init__(self, controller: Controller, now_ms: Callable[[], float]) -> None:
         self._controller = controller
         self._now_ms = now_ms
-        self._failures: dict[str, tuple[str, float]] = {}  # topic -> why, and until when it is reported
+        self._failures: dict[str, tuple[str, float]] = {}  # topic -> reason, and the time until which it is reported
         self._under_way: set[str] = set()
 
     def create(self, wanted: Mapping[str, TopicInfo], report_for_ms: int) -> None:

@@ -276,7 +276,7 @@ class SharePartitions:
             self._drop(share)
 
     def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
-        """Make records available. The write may fail: no client was told, and records are at worst delivered again."""
+        """Make records available. If the write fails, records are redelivered at worst: no client was notified."""
         try:
             self._store(share, changes)
         except Refused as refusal:

@@ -118,7 +118,7 @@ class Archives:
                 others.add((archive.name, topic))
                 if (archive.name, topic) not in self._told_others:
                     details = (archive.name, topic, where)
-                    self._log.warning("The archive %s is of another topic %s, and is not waited for: %s", *details)
+                    self._log.warning("The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details)
         self._known, self._told_others = known, others
         if self._tells_problems:
             self._tell(found)
@@ -130,14 +130,14 @@ class Archives:
             log_end = self._log_end(place)
             if log_end is not None and log_end < end:
                 topic, partition = place
-                found[topic] = f"{topic}-{partition} ends at offset {log_end}, and is archived up to {end}"
+                found[topic] = f"{topic}-{partition} ends at offset {log_end}, but is archived up to {end}"
         return found
 
     def _tell(self, found: Found) -> None:
         known = {archive.path for archive in found.archives}
         for path, problem in found.problems.items():
             if path not in self._told_problems:
-                held = "what it said last counts" if path in known else "until it can be, nothing waits for it"
+                held = "its last known offsets apply" if path in known else "until then retention does not wait for it"
                 self._log.warning("The archive %s cannot be read: %s; %s", path, problem, held)
         self._told_problems = set(found.problems)
         names = [archive.name for archive in found.archives]

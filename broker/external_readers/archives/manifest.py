@@ -51,9 +51,9 @@ def _ends(data: bytes, name: str) -> Mapping[TopicPartition, int]:
         # With a hook the loop gets its turn between two objects. Without it the whole file is one call.
         manifest = json.loads(data, object_hook=_without_files)
     except (ValueError, RecursionError):
-        raise UnreadableFile(f"{name} is no JSON, or not all of it") from None
+        raise UnreadableFile(f"{name} is not JSON, or is incomplete") from None
     if not isinstance(manifest, dict) or (manifest.get("format"), manifest.get("version")) != (_FORMAT, _VERSION):
-        raise UnreadableFile(f"{name} is of a format that is not known here")
+        raise UnreadableFile(f"{name} has an unknown format")
     ranges = manifest.get("ranges")
     if not isinstance(ranges, list):
         raise UnreadableFile(f"{name} has no ranges")
@@ -61,7 +61,7 @@ def _ends(data: bytes, name: str) -> Mapping[TopicPartition, int]:
     for number, each in enumerate(ranges):
         found = _range(each)
         if found is None:
-            raise UnreadableFile(f"{name}: number {number} of its ranges is none")
+            raise UnreadableFile(f"{name}: range number {number} is invalid")
         place, end = found
         ends[place] = max(end, ends.get(place, 0))
     return ends

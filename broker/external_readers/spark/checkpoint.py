@@ -150,7 +150,7 @@ def _source_lines(path: str) -> list[Positions | None]:
     """Return the offsets of each source in an offsets file: None if it has none; empty if it is not a topic."""
     lines = _lines(path)
     if not lines:
-        raise UnreadableFile(f"{path} ends before it says anything")
+        raise UnreadableFile(f"{path} has no version line")
     return [None if line == _NOTHING else _topics(line) or {} for line in lines[1:]]
 
 
@@ -159,10 +159,10 @@ def _lines(path: str, *, prefix: str = "") -> list[str]:
     try:
         text = read_whole(path, _FILE_BYTES).decode().removeprefix(prefix)
     except UnicodeDecodeError:
-        raise UnreadableFile(f"{path} is no text") from None
+        raise UnreadableFile(f"{path} is not text") from None
     version, *lines = text.splitlines() or [""]
     if version != "v1":
-        raise UnreadableFile(f"{path} is of version {version[:20]!r}, of which only v1 is known")
+        raise UnreadableFile(f"{path} has version {version[:20]!r}, but only v1 is supported")
     return lines
 
 
@@ -171,7 +171,7 @@ def _topics(line: str) -> Positions | None:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        raise UnreadableFile(f"{line[:40]!r} is no JSON") from None
+        raise UnreadableFile(f"{line[:40]!r} is not JSON") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         return None
     positions: dict[TopicPartition, int] = {}
@@ -180,7 +180,7 @@ def _topics(line: str) -> Positions | None:
             if not (partition.isascii() and partition.isdecimal() and len(partition) <= 10 and type(offset) is int):
                 return None
             if not 0 <= offset <= _LONG_MAX:
-                raise UnreadableFile(f"{topic[:80]!r}: {offset} is no offset")
+                raise UnreadableFile(f"{topic[:80]!r}: {offset} is not an offset")
             positions[topic, int(partition)] = offset
     return positions
 

@@ -71,7 +71,7 @@ class Checkpoints:
             try:
                 found = list(_below(path))
                 if not found and not os.listdir(path):
-                    raise UnreadableFile("it is empty: a volume may not be mounted there")
+                    raise UnreadableFile("it is empty: is its volume mounted?")
             except (OSError, UnreadableFile) as error:
                 self._problems[path] = reason(error)
             else:

@@ -88,7 +88,7 @@ class SparkQueries:
     def _tell(self, found: Found) -> None:
         for path, problem in found.problems.items():
             if path not in self._told:
-                held = "" if found.is_known else "; until it can be, retention.hold.max.bytes of all topics are held"
+                held = "" if found.is_known else "; until then retention.hold.max.bytes of all topics are held"
                 self._log.warning("The checkpoint %s cannot be read: %s%s", path, problem, held)
         self._told = set(found.problems)
         names = frozenset(query.name for query in found.queries)

@@ -1,4 +1,4 @@
-"""Heartbeat: extend a member's session, and tell the member whether it has to join again."""
+"""Heartbeat: extend a member's session, and report whether the member has to join again."""
 
 from __future__ import annotations
 

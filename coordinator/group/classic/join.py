@@ -2,7 +2,7 @@
 
 A client without a member id gets one. From v4 on it has to send a second request with this id (KIP-394), so that
 abandoned requests leave no members behind. A static member (KIP-345) replaces its earlier incarnation. From v9 on a
-static leader that returns to a stable group is told to skip the assignment (KIP-814).
+static leader that returns to a stable group must skip the assignment (KIP-814).
 """
 
 from __future__ import annotations

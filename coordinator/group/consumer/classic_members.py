@@ -1,7 +1,7 @@
 """Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 They are migrating to the consumer protocol or back. None of them is a leader: the broker assigns partitions, as for the
-other members, and translates to the classic protocol. The generation is the member's epoch. A heartbeat tells a member
+other members, and translates to the classic protocol. The generation is the member's epoch. A heartbeat's error tells a member
 that it has to join again. The member gives partitions up by joining without them, and gets new ones with the next sync.
 """
 

@@ -4,7 +4,7 @@
 |---|---|---|
 | 3 | group | epoch and hash of its topics; the last record to be deleted |
 | 4 | group | its topics, up to Kafka 4.0: read, and deleted with the group's next change |
-| 5 | member | its subscription, and who it is |
+| 5 | member | its subscription, and its identity |
 | 6 | group | epoch and time of the target assignment |
 | 7 | member | its target |
 | 8 | member | its epoch and its partitions |

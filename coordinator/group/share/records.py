@@ -2,7 +2,7 @@
 
 | type | of a | content |
 |---|---|---|
-| 10 | member | its subscription, and who it is |
+| 10 | member | its subscription, and its identity |
 | 11 | group | epoch and hash of its topics; the last record to be deleted |
 | 12 | group | epoch and time of the target assignment |
 | 13 | member | its target |

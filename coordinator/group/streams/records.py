@@ -3,7 +3,7 @@
 | type | of a | content |
 |---|---|---|
 | 17 | group | epoch, hash of its topics, epoch of the validated topology, settings of the assignment |
-| 19 | member | who it is |
+| 19 | member | its identity |
 | 20 | group | epoch and time of the target assignment |
 | 21 | member | its target |
 | 22 | member | its epoch and its tasks |

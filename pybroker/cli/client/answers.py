@@ -16,7 +16,7 @@ _MOST_BYTES = 64 << 20
 def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: str = "") -> dict[str, Any]:
     """Return the object at `path` of a broker's metrics listener. Raises UsageError for a bad URL, CommandError."""
     if not url.startswith(("http://", "https://")):
-        raise UsageError(f"{option}: {url!r} is no URL such as http://localhost:9404")
+        raise UsageError(f"{option}: {url!r} is not a URL such as http://localhost:9404")
     where = f"{url.rstrip('/').removesuffix(path)}{path}"
     try:
         with urllib.request.urlopen(f"{where}{query}", timeout=timeout_s) as answer:
@@ -39,4 +39,4 @@ def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: st
 
 def no_answer(url: str, path: str) -> CommandError:
     """Return the error for an object without the expected fields."""
-    return CommandError(f"{url.rstrip('/').removesuffix(path)}{path}: that is no answer of a pybroker")
+    return CommandError(f"{url.rstrip('/').removesuffix(path)}{path}: this is not an answer of pybroker")

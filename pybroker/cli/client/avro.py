@@ -29,7 +29,7 @@ def parse_schema(text: str, names: dict[str, Read] | None = None) -> AvroSchema:
     try:
         schema = json.loads(text) if text.strip()[:1] in ("{", "[", '"') else text.strip()
     except (ValueError, RecursionError):
-        raise AvroError("the schema is no JSON") from None
+        raise AvroError("the schema is not JSON") from None
     return AvroSchema(schema, names)
 
 
@@ -67,7 +67,7 @@ class AvroSchema:
         if isinstance(schema, str):
             return self._named(schema, namespace)
         if not isinstance(schema, Mapping) or "type" not in schema:
-            raise AvroError(f"{_shown(schema)} is no type")
+            raise AvroError(f"{_shown(schema)} is not a type")
         kind = schema["type"]
         if kind in ("record", "error", "enum", "fixed"):
             return self._definition(kind, schema, namespace, depth)
@@ -95,22 +95,22 @@ class AvroSchema:
         if kind == "enum":
             symbols = schema.get("symbols")
             if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-                raise AvroError(f"{full}: {_shown(symbols)} are no symbols")
+                raise AvroError(f"{full}: {_shown(symbols)} are not symbols")
             self.names[full] = _enum(symbols)
         elif kind == "fixed":
             size = schema.get("size")
             if not isinstance(size, int) or size < 0:
-                raise AvroError(f"{full}: {_shown(size)} is no size")
+                raise AvroError(f"{full}: {_shown(size)} is not a size")
             self.names[full] = lambda cursor: cursor.octets(cursor.take(size))
         else:
             found = schema.get("fields")
             if not isinstance(found, list):
-                raise AvroError(f"{full}: {_shown(found)} are no fields")
+                raise AvroError(f"{full}: {_shown(found)} are not fields")
             fields: list[tuple[str, Read]] = []
             self.names[full] = _record(fields)
             for field in found:
                 if not isinstance(field, Mapping) or not isinstance(field.get("name"), str) or "type" not in field:
-                    raise AvroError(f"{full}: {_shown(field)} is no field")
+                    raise AvroError(f"{full}: {_shown(field)} is not a field")
                 fields.append((field["name"], self._reader(field["type"], inner, depth + 1)))
         return self.names[full]
 
@@ -166,7 +166,7 @@ def _text(cursor: _Cursor) -> str:
     try:
         return cursor.take(cursor.long()).decode()
     except UnicodeDecodeError:
-        raise AvroError(f"the string before {cursor.position} is no UTF-8") from None
+        raise AvroError(f"the string before {cursor.position} is not UTF-8") from None
 
 
 def _union(branches: Sequence[Read]) -> Read:

@@ -59,7 +59,7 @@ def connection(
     for key in known:
         for beginning, instead in _OF_CONSOLES.items():
             if key.startswith(beginning):
-                raise UsageError(f"{key} is no property of the client: {instead}")
+                raise UsageError(f"{key} is not a property of the client: {instead}")
     found = for_librdkafka(known)
     addresses = [found.pop(name) for name in _ADDRESSES if name in found]
     if server is None:

@@ -51,7 +51,7 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
     properties = {}
     for key, value in found.items():
         if isinstance(value, dict | list):
-            raise UsageError(f"{path}: {name}: {key} is no single value (keys with dots stand in quotes)")
+            raise UsageError(f"{path}: {name}: {key} is not a single value (quote keys with dots)")
         properties[key] = str(value).lower() if isinstance(value, bool) else str(value)
     if any(key.endswith(".password") or key == "sasl.jaas.config" for key in properties) and _is_for_others(path):
         print(f"pybroker: {path}: other users may read the passwords in it: chmod 600", file=sys.stderr)

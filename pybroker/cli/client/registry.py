@@ -29,7 +29,7 @@ class Registry:
         try:
             self._registry = SchemaRegistry(url, timeout_s)
         except ValueError:
-            raise UsageError("--schema-registry is no URL such as http://localhost:8081") from None
+            raise UsageError("--schema-registry is not a URL such as http://localhost:8081") from None
         self._decoders: dict[int, Decode | None] = {}
         self._has_told = False
 
@@ -82,7 +82,7 @@ class Registry:
     def _ask(self, *path: str) -> dict[str, Any]:
         found = self._registry.ask(*path)
         if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
-            raise RegistryError(f"{'/'.join((self._registry.url, *path))}: the answer is no schema")
+            raise RegistryError(f"{'/'.join((self._registry.url, *path))}: the answer is not a schema")
         return found
 
 

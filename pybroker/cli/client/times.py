@@ -36,7 +36,7 @@ def _time_ms(text: str, now_ms: int) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time such as 2026-01-01T00:00, -5m (ms, s, m, h, d, w), now, or @ and milliseconds"
+            f"{text!r} is not a time such as 2026-01-01T00:00, -5m (ms, s, m, h, d, w), now, or @ and milliseconds"
         ) from None
 
 
@@ -48,7 +48,7 @@ def utc_time_ms(text: str) -> int:
     except (ValueError, OverflowError):
         found = -1
     if found < 0 or "T" not in text.upper():
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-01-01T00:00:00.000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-01-01T00:00:00.000")
     return found
 
 
@@ -56,6 +56,6 @@ def duration_ms(text: str) -> int:
     """Return the milliseconds of `P1DT2H3M4.5S`. Raises ArgumentTypeError."""
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as P1DT2H3M4S")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as P1DT2H3M4S")
     days, hours, minutes = (int(each or 0) for each in found.groups()[:3])
     return ((days * 24 + hours) * 60 + minutes) * 60_000 + round(float((found[4] or "0").replace(",", ".")) * 1000)

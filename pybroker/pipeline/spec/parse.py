@@ -32,7 +32,7 @@ class Parse:
         "of regex: Java's, with named groups, found anywhere in the value", None, example="(?<level>[A-Z]+) (?<text>.*)"
     )
     schema: str | None = key(
-        "of json and csv: the fields, in Spark's DDL; of regex: types of groups that are no strings; "
+        "of json and csv: the fields, in Spark's DDL; of regex: types of groups that are not strings; "
         "of avro: a record's schema, in Avro's JSON",
         None,
         example="id BIGINT, name STRING",
@@ -98,7 +98,7 @@ class Parse:
         if (self.registry is None) != (self.subject is None):
             raise SpecError("subject" if self.subject is None else "registry", "registry and subject need each other")
         if self.registry is not None and not self.registry.startswith(("http://", "https://")):
-            raise SpecError("registry", f"{self.registry!r} is no address such as http://127.0.0.1:8081")
+            raise SpecError("registry", f"{self.registry!r} is not an address such as http://127.0.0.1:8081")
         if self.registry is not None and self.framing == "plain":
             raise SpecError("framing", "without a schema's id in a value the registry is of no use")
 

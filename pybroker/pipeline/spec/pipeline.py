@@ -133,7 +133,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise SpecError("", "this is no text in UTF-8") from error
+        raise SpecError("", "this is not UTF-8 text") from error
     try:
         return build(Pipeline, substituted(parse(text), environ))
     except RecursionError as error:

@@ -45,7 +45,7 @@ class Starting:
         try:
             when = datetime.fromisoformat(text)
         except ValueError as error:
-            raise SpecError("timestamp", f"{text!r} is no time such as 2026-01-31T08:00:00Z") from error
+            raise SpecError("timestamp", f"{text!r} is not a time such as 2026-01-31T08:00:00Z") from error
         return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

@@ -102,7 +102,7 @@ def test_logs_with_exchanged_topic_ids_are_adopted(tmp_path: Path, caplog: pytes
     }
     assert (one.read_bytes(), two.read_bytes()) == before
     for path in (one, two):
-        assert f"{path}: not the id of {path.parent.name[:-2]}: written anew" in caplog.text
+        assert f"{path}: not the topic id of {path.parent.name[:-2]}: rewritten" in caplog.text
     assert not list(tmp_path.glob("*-stray"))
     again.close(4000)
 

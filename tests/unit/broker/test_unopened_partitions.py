@@ -161,7 +161,7 @@ def test_open_may_wait_for_the_next_turn(stage: Stage):
     partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append, may_open=lambda: may_open.pop(0))
     one, other = (partitions.create("t", TOPIC_ID, index, LogConfig(), is_new=False) for index in range(2))
     assert [one.online, other.online, one.online] == [True, False, True]
-    with pytest.raises(LogOffline, match="opened in a moment"):
+    with pytest.raises(LogOffline, match="opened soon"):
         other.append(batch(), T0)
     may_open.append(True)
     assert other.online

@@ -77,7 +77,7 @@ def test_commands_wait_for_the_start_of_the_broker() -> None:
         (b"\xff\n", None, "not JSON"),
         (b"[1]\n", None, "a line is an object"),
         (line(7, "roll", topic="orders"), 7, "there is no orders"),
-        (b'{"id": 8}\n', 8, "there is no command None"),
+        (b'{"id": 8}\n', 8, "unknown command None"),
         (b"{" * ((1 << 20) + 1), None, "a line of more than 1048576 bytes"),
     ],
 )

@@ -81,13 +81,13 @@ def test_warnings_before_and_after_unread_records_go(tmp_path: Path, caplog: pyt
     stage.reader.offset = 5
     assert stage.after(3 * HOUR) == []
     told = stage.after(2 * HOUR)
-    assert told == ["Retention of t-0 will soon take what has not been read: the archive has read it up to offset 5"]
+    assert told == ["Retention of t-0 will soon remove unread records: the archive has read it up to offset 5"]
     assert stage.start == 5
 
     told = stage.after(HOUR)
     assert stage.start == 6
     assert told == [
-        "Retention of t-0 has taken what had not been read: the archive has read it up to offset 5, it begins at 6"
+        "Retention of t-0 has removed unread records: the archive has read it up to offset 5; the log begins at 6"
     ]
     assert stage.after(HOUR) == []
     stage.reader.offset = 10
@@ -103,12 +103,12 @@ def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCapture
     told = stage.after(3 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, stage.size)
     assert [line.split(" of t-0 ")[1] for line in told] == [
-        "will soon take what has not been read: the archive has read it up to offset 2",
-        f"waits: the archive has read it up to offset 2; {stage.size} bytes are held, of 2000 at most",
+        "will soon remove unread records: the archive has read it up to offset 2",
+        f"waits: the archive has read it up to offset 2; {stage.size} bytes of at most 2000 are held",
     ]
     (told_full,) = stage.after(4 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, 5 * stage.size)
-    assert told_full.endswith("of 2000 at most, beyond which the oldest will go")
+    assert told_full.endswith("of at most 2000 are held; beyond that the oldest are removed")
 
     (told_passed,) = stage.after(2 * HOUR)
     assert (stage.start, stage.held_bytes) == (4, 5 * stage.size)
@@ -125,7 +125,7 @@ def test_warning_before_the_size_limit(tmp_path: Path, caplog: pytest.LogCapture
     stage.partition.log.config = LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=stage.size * 10)
     (told,) = stage.after(HOUR)
 
-    assert "will soon take" in told
+    assert "will soon remove" in told
     assert stage.start == 0
 
 
@@ -135,7 +135,7 @@ def test_all_is_held_while_readers_are_unknown(tmp_path: Path, caplog: pytest.Lo
     stage.reader.is_complete, stage.reader.offset = False, None
     told = stage.after(12 * HOUR)
     assert (stage.start, stage.held_bytes) == (8, 2 * stage.size)
-    assert all("nobody knows who reads it" in line for line in told)
+    assert all("its readers are unknown" in line for line in told)
 
     stage.reader.is_complete = True
     stage.after(HOUR)

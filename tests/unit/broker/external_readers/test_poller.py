@@ -47,7 +47,7 @@ def test_failed_check_is_followed_by_others(caplog: pytest.LogCaptureFixture) ->
     stage.run(1, ZeroDivisionError("by nothing"), 3)
 
     assert stage.taken == [1, 3]
-    assert [record.getMessage() for record in caplog.records] == ["A look at things has failed"]
+    assert [record.getMessage() for record in caplog.records] == ["Checking things failed"]
     assert "by nothing" in caplog.text
 
 

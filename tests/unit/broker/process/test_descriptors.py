@@ -77,6 +77,6 @@ def test_too_few_descriptors_are_one_line_and_code_1(limit: int, tmp_path: Path)
     )
     assert started.returncode == 1
     last, *others = reversed(started.stderr.splitlines())
-    assert last.startswith(f"pybroker: the process may have {limit} files open (ulimit -n), ")
+    assert last.startswith(f"pybroker: the process may open {limit} files (ulimit -n) and has ")
     assert not [line for line in others if " WARNING " not in line]
     assert not (tmp_path / "logs").exists()

@@ -73,4 +73,4 @@ def test_missing_service_manager_is_logged_once(tmp_path: Path, caplog: pytest.L
     assert not caplog.records
 
     ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "gone")}, FakeLoop()).stopping()
-    assert "cannot be told STOPPING=1" in caplog.text
+    assert "of STOPPING=1 failed" in caplog.text

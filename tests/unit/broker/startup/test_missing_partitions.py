@@ -111,7 +111,7 @@ def test_partitions_of_an_unlisted_directory_are_offline(root: Path, caplog: pyt
 
     assert leaders(node) == [1, 1, NO_LEADER]
     assert are_online(node) == [True, True, False]
-    assert "Partitions are in a log directory that is not there: m-2" in caplog.messages
+    assert "Partitions are in a missing log directory: m-2" in caplog.messages
     node.close(4000)
     node = start(root)
     assert leaders(node) == [1, 1, 1]
@@ -148,7 +148,7 @@ def test_formatted_directory_replaces_a_lost_one(root: Path, caplog: pytest.LogC
     node = start(root)
 
     assert leaders(node) == [1, 1, 1]
-    assert any("are made anew, empty: m-2" in message for message in caplog.messages)
+    assert any("are created again, empty: m-2" in message for message in caplog.messages)
     node.close(4000)
 
 

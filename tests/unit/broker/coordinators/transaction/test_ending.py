@@ -73,7 +73,7 @@ def test_rejecting_partition_is_retried_less_and_less(broker: TxnBroker, tries: 
 def test_partition_with_an_unopened_log_gets_marker_later(broker: TxnBroker):
     """After a start, other logs are opened first: see Partition.log."""
     partition = broker.partition(*T0)
-    waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
+    waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened soon"))
     opened = partition.log
     partition.set_offline(waiting)
     broker.client.end("x", ("P0", 0), True, 5)

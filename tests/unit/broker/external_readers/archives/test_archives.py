@@ -89,10 +89,10 @@ def test_unreadable_archive_is_logged_once(stage: Stage) -> None:
     missing = stage.lake / "_pybroker" / "manifest.json"
     broken = put_manifest(stage.other, {})
     broken.write_text("{")
-    held = "until it can be, nothing waits for it"
+    held = "until then retention does not wait for it"
     assert stage.look() == [
         f"The archive {stage.lake} cannot be read: {missing}: No such file or directory; {held}",
-        f"The archive {stage.other} cannot be read: {broken} is no JSON, or not all of it; {held}",
+        f"The archive {stage.other} cannot be read: {broken} is not JSON, or is incomplete; {held}",
     ]
     assert (stage.archives.is_complete, stage.archives.positions()) == (True, {})
     assert stage.look() == stage.look() == []
@@ -101,7 +101,7 @@ def test_unreadable_archive_is_logged_once(stage: Stage) -> None:
     assert stage.look() == ["Archives that retention waits for: lake"]
     path.unlink()
     (told_again,) = stage.look()
-    assert told_again.endswith("what it said last counts")
+    assert told_again.endswith("its last known offsets apply")
     assert stage.look() == []
     assert stage.archives.positions() == {("orders", 0): 10}
 
@@ -112,8 +112,8 @@ def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
     put_manifest(stage.lake, {("orders", 0): 101, ("orders", 1): 10, ("clicks", 0): 100})
     told = stage.look()
     assert told[0] == (
-        "The archive lake is of another topic orders, and is not waited for: "
-        "orders-0 ends at offset 100, and is archived up to 101"
+        "The archive lake belongs to another topic orders, so retention does not wait for it: "
+        "orders-0 ends at offset 100, but is archived up to 101"
     )
     assert len(told) == 2
     assert stage.archives.positions() == {("clicks", 0): 100}

@@ -59,7 +59,7 @@ def test_truncated_manifest_is_rejected(tmp_path: Path) -> None:
     data = path.read_bytes().rstrip()
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        with pytest.raises(UnreadableFile, match="is no JSON, or not all of it"):
+        with pytest.raises(UnreadableFile, match="is not JSON, or is incomplete"):
             read_archive(str(tmp_path))
 
 
@@ -71,15 +71,15 @@ def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.update(version=2), "format that is not known"),
-        (lambda told: told.update(format="another"), "format that is not known"),
-        (lambda told: told.update(path="x"), "format that is not known"),
+        (lambda told: told.update(version=2), "unknown format"),
+        (lambda told: told.update(format="another"), "unknown format"),
+        (lambda told: told.update(path="x"), "unknown format"),
         (lambda told: told.pop("ranges"), "has no ranges"),
         (lambda told: told.update(ranges={"a": 1}), "has no ranges"),
-        (lambda told: told["ranges"].insert(1, None), "number 1 of its ranges is none"),
-        (lambda told: told["ranges"].insert(1, [1]), "number 1 of its ranges is none"),
+        (lambda told: told["ranges"].insert(1, None), "range number 1 is invalid"),
+        (lambda told: told["ranges"].insert(1, [1]), "range number 1 is invalid"),
         *(
-            (in_range(**values), "number 1 of its ranges is none")
+            (in_range(**values), "range number 1 is invalid")
             for values in (
                 *({"topic": topic} for topic in (None, 5, "", "..", "a/b", "line\nbreak", "x" * 250)),
                 *({"partition": partition} for partition in (None, -1, "0", 1.0, True, 1 << 31)),

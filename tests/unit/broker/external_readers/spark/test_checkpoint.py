@@ -96,12 +96,12 @@ def test_other_sources_have_no_topics(archive: Path) -> None:
     [
         (b"", "version ''"),
         (b"v2\n{}\n{}", "version 'v2'"),
-        (b"v1", "ends before"),
-        (b'v1\n{}\n{"orders":{"0":', "no JSON"),
-        (b"v1\n{}\n" + b"[" * 100_000, "no JSON"),
-        (b'v1\n{}\n{"orders":{"0":-2}}', "no offset"),
-        (b'v1\n{}\n{"orders":{"0":9223372036854775808}}', "no offset"),
-        (b"v1\n\xff\xff", "no text"),
+        (b"v1", "no version line"),
+        (b'v1\n{}\n{"orders":{"0":', "is not JSON"),
+        (b"v1\n{}\n" + b"[" * 100_000, "is not JSON"),
+        (b'v1\n{}\n{"orders":{"0":-2}}', "is not an offset"),
+        (b'v1\n{}\n{"orders":{"0":9223372036854775808}}', "is not an offset"),
+        (b"v1\n\xff\xff", "is not text"),
         (b"v1\n{}\n" + b" " * (4 << 20), "more than"),
     ],
 )
