@@ -29,8 +29,8 @@ class ConfigKey(NamedTuple):
     """A key. It is a tuple, not a dataclass, because some 450 of them are created at every start.
 
     - `default`: typed; None is Kafka's null.
-    - `synonyms`: broker keys that supply the value of a topic or group without its own, in order of precedence, each with
-      the factor from its unit to this one's.
+    - `synonyms`: broker keys for a topic or group without a value of its own, in order of precedence, each with its
+      factor from its unit to this one's.
     - `family`: the broker keys of the same meaning in different units, including this one, in order of precedence.
     - `inert`: why an accepted key has no effect.
     - `removed`: a key of earlier versions; `replaced_by`: the current keys that take the value over.

@@ -7,8 +7,8 @@ that were appended meanwhile share the next one.
 
 Rules:
 1. A batch that cannot be appended has no effect: the image is as before, and the caller gets the storage's error.
-2. After a failed sync the content of the disk is unknown: all further changes fail. A sync that found no file descriptor
-   has not begun: it waits for one, and its callers wait with it.
+2. After a failed sync the content of the disk is unknown: all further changes fail. A sync that found no free file
+   descriptor has not begun: it waits for one, and its callers wait with it.
 3. Only records change the image. A restart continues with what it finds in the log.
 """
 

@@ -81,7 +81,7 @@ def inspect(
         if other is not None:
             raise DirectoryRefused(metadata_directory, f"has no meta.properties, while {other} has one: is it mounted?")
         if _has_metadata_log(fs, metadata_directory):
-            raise DirectoryRefused(metadata_directory, "has a metadata log, but no meta.properties that identifies its cluster")
+            raise DirectoryRefused(metadata_directory, "has a metadata log, but no meta.properties")
     return found
 
 

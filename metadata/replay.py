@@ -1,7 +1,7 @@
 """Apply records to the image: the only place where it changes, for live decisions and for loading.
 
-`replay` takes records in the order of the log. Changes that other rooms must follow (directories to create, configurations
-to apply) is collected in a Delta. A record that does not fit, such as a partition of an unknown topic, is a
+`replay` takes records in the order of the log. A Delta collects the changes that other rooms must follow
+(directories to create, configurations to apply). A record that does not fit, such as a partition of an unknown topic, is a
 ReplayError: the log is damaged, or of an unsupported version.
 """
 

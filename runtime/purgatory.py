@@ -1,6 +1,6 @@
 """Purgatory: requests that wait for an event, with a deadline.
 
-A waiter is registered under every key that it waits for (a partition, a group). Code that changes the state behind a key
+A waiter is registered under every key that it waits for (a partition, a group). Code that changes the state of a key
 checks the key, and only the waiters of this key are tried again. The name is Kafka's (DelayedOperationPurgatory).
 """
 

@@ -1,8 +1,9 @@
 """Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 They are migrating to the consumer protocol or back. None of them is a leader: the broker assigns partitions, as for the
-other members, and translates to the classic protocol. The generation is the member's epoch. A heartbeat's error tells a member
-that it has to join again. The member gives partitions up by joining without them, and gets new ones with the next sync.
+other members, and translates to the classic protocol. The generation is the member's epoch. If a member has to
+join again, its heartbeat gets an error. The member releases partitions by joining without them, and gets new ones with
+the next sync.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Topics:
 
 
 class Reading(ABC):
-    """The partitions that a consumer reads. `ends` holds the current end of each partition that has records after its start."""
+    """A consumer's partitions. `ends` holds the current end of each partition that has records after its start."""
 
     def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, topics: Topics) -> None:
         self.ends: dict[Place, int] = {}

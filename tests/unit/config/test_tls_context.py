@@ -213,7 +213,7 @@ def test_rejected_settings(authority: Authority, server: Path, tmp_path: Path) -
         (
             pem | {"cipher_suites": "TLS_AES_128_GCM_SHA256", "enabled_protocols": "TLSv1.2"},
             "ssl.cipher.suites",
-            "none of them fits the versions",
+            "none of them is for a version",
         ),
     ):
         given = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in keys.items()}

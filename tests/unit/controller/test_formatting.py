@@ -182,7 +182,7 @@ def test_metadata_log_without_meta_properties_is_rejected(ours: Path):
     (ours / "meta.properties").unlink()
     (ours / "__cluster_metadata-0/00000000000000000000.log").write_bytes(b"x")
 
-    assert "to say whose it is" in refused(ours)
+    assert "but no meta.properties" in refused(ours)
 
 
 @pytest.mark.parametrize(
