@@ -1,8 +1,8 @@
 """Apply records to the image: the only place where it changes, for live decisions and for loading.
 
 `replay` takes records in the order of the log. A Delta collects the changes that other rooms must follow
-(directories to create, configurations to apply). A record that does not fit, such as a partition of an unknown topic, is a
-ReplayError: the log is damaged, or of an unsupported version.
+(directories to create, configurations to apply). A record that does not fit, such as a partition of an unknown topic,
+is a ReplayError: the log is damaged, or of an unsupported version.
 """
 
 from __future__ import annotations

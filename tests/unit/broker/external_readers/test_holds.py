@@ -112,7 +112,7 @@ def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCapture
 
     (told_passed,) = stage.after(2 * HOUR)
     assert (stage.start, stage.held_bytes) == (4, 5 * stage.size)
-    assert "the archive has read it up to offset 2, it begins at" in told_passed
+    assert "the archive has read it up to offset 2; the log begins at" in told_passed
 
     stage.reader.offset = 10
     stage.after(HOUR)
