@@ -152,7 +152,7 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
     assert 0 < stage.start_of("held") <= COUNT
     assert stage.start_of("let-go") == 2 * COUNT
     assert f"Retention of held-0 waits: the query of-held has read it up to offset {COUNT}; " in stage.broker.log
-    gone = f"the query of-let-go has read it up to offset {COUNT}, it begins at {2 * COUNT}"
+    gone = f"the query of-let-go has read it up to offset {COUNT}; the log begins at {2 * COUNT}"
     assert f"Retention of let-go-0 has removed unread records: {gone}" in stage.broker.log
 
     assert stage.run("of-held", kind, "held") is None
