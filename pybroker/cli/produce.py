@@ -202,7 +202,9 @@ def _first_word(parser: OneLineParser, files: list[Path]) -> str:
 
 def _topic(text: str) -> str:
     if not _TOPIC.fullmatch(text) or text in {".", ".."}:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a topic name: letters, digits, '.', '_' and '-', 249 at most")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a topic name: letters, digits, '.', '_' and '-', 249 at most"
+        )
     return text
 
 

@@ -113,7 +113,7 @@ def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registr
 def test_schema_that_cannot_be_had_is_told(spark: SparkSession, registry: str, tmp_path: Path) -> None:
     """With the key, in a line, before anything is read; also for an unreachable registry, or an unknown subject."""
     for parse, path, problem in (
-        (Parse("avro", schema="{"), "parse.schema", "is no JSON"),
+        (Parse("avro", schema="{"), "parse.schema", "is not JSON"),
         (Parse("avro", schema='"string"'), "parse.schema", "is not the schema of a record"),
         (
             Parse("avro", schema='{"type": "record", "name": "n", "fields": [{"name": "a", "type": "x"}]}'),

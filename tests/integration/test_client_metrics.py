@@ -81,7 +81,7 @@ def test_subscription_is_created_altered_and_deleted(sh: Shell) -> None:
         ("alter shop --metrics a. --match colour=red", 1, "client-metrics: shop: "),
         ("delete nobodys", 1, "client-metrics: there is no subscription nobodys"),
         ("describe nobodys", 1, "client-metrics: there is no subscription nobodys"),
-        ("clients --from localhost:1", 2, "client-metrics: --from: 'localhost:1' is no URL"),
+        ("clients --from localhost:1", 2, "client-metrics: --from: 'localhost:1' is not a URL"),
         ("clients --from http://127.0.0.1:1", 1, "client-metrics: http://127.0.0.1:1/clients: "),
         ("clients --from {url} --id none", 1, "client-metrics: {url}/clients: 400 id= is a client's instance id"),
         ("clients --from {url} --id AQEBAQEBAQEBAQEBAQEBAQ", 1, "client-metrics: there is no client AQEB"),

@@ -133,7 +133,7 @@ def test_groups_command_lists_queries(sh: Shell, broker: Followed) -> None:
 
 @pytest.mark.parametrize(
     ("url", "code", "expected"),
-    [("localhost:9404", 2, "is no URL"), (f"http://{HOST}:1", 1, "refused"), ("{url}/metrics", 1, "404")],
+    [("localhost:9404", 2, "is not a URL"), (f"http://{HOST}:1", 1, "refused"), ("{url}/metrics", 1, "404")],
 )
 def test_endpoint_errors_are_one_line(sh: Shell, broker: Followed, url: str, code: int, expected: str) -> None:
     refused = sh("groups", "list", "--queries", url.format(url=broker.url))

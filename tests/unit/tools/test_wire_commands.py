@@ -23,7 +23,7 @@ LISTEN = ["--listen", "127.0.0.1:0"]
         (record, ["--json", "--listen", "here"], "argument --listen: 'here' is not HOST:PORT"),
         (record, [*LISTEN, "--json", "--bootstrap-server", ""], "argument --bootstrap-server: '' is not HOST:PORT,..."),
         (replay, [], "the following arguments are required: FILE"),
-        (replay, ["f", "--timeout", "0"], "argument --timeout: '0' is no number of seconds between 0 and 86400"),
+        (replay, ["f", "--timeout", "0"], "argument --timeout: '0' is not a number of seconds between 0 and 86400"),
         (explain, [], "the following arguments are required: subject"),
         (explain, ["everything"], "argument subject: invalid choice: 'everything'"),
     ],

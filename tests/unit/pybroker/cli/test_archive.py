@@ -23,7 +23,7 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--topics", " ,", *SERVER], "no topic is named"),
         (["lake", "--topics", "orders", *SERVER, "--directory", "data"], "one of them is the log"),
         (["lake", "--topics", "orders", *SERVER, "--include-active"], "--include-active is for --directory"),
-        (["lake", "--topics", "orders", *SERVER, "--lag", "-1"], "'-1' is no number from 0 on"),
+        (["lake", "--topics", "orders", *SERVER, "--lag", "-1"], "'-1' is not a number of at least 0"),
         (["lake", "--topics", "orders", *SERVER, "--step-offsets", "0"], "0 is too small"),
         (["lake", "--topics", "orders", *SERVER, "--isolation-level", "all"], "invalid choice: 'all'"),
         (["lake", "--topics", "orders", *SERVER, "--property", "x"], "'x' is not KEY=VALUE"),
@@ -35,7 +35,7 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--compact", "--property", "security.protocol=SSL"], "--property is for --bootstrap-server"),
         (["lake", "--verify", "--format", "delta"], "--format is for --topics or --compact"),
         (["lake", "--compact", "--format", "iceberg"], "invalid choice: 'iceberg'"),
-        (["lake", "--compact", "--target-file-mib", "x"], "'x' is no number"),
+        (["lake", "--compact", "--target-file-mib", "x"], "'x' is not a number"),
     ],
 )
 def test_bad_archive_options_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

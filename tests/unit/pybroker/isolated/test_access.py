@@ -62,8 +62,8 @@ def test_incomplete_options_are_named(properties: dict[str, str], said: str) -> 
     [
         ({"ssl.truststore.location": "/no/such/file"}, "kafka.ssl.truststore.location: /no/such/file: No such file"),
         ({"ssl.truststore.type": "XYZ", "ssl.truststore.location": __file__}, "kafka.ssl.truststore.type: XYZ is none"),
-        ({"ssl.truststore.certificates": "none"}, "kafka.ssl.truststore.certificates: these are no certificates"),
-        ({"ssl.ca.location": __file__}, "kafka.ssl.ca.location: these are no certificates"),
+        ({"ssl.truststore.certificates": "none"}, "kafka.ssl.truststore.certificates: these are not certificates"),
+        ({"ssl.ca.location": __file__}, "kafka.ssl.ca.location: these are not certificates"),
         (
             {"ssl.keystore.location": __file__, "ssl.keystore.type": "PEM"},
             "kafka.ssl.keystore.location: no certificate",

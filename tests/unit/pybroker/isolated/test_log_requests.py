@@ -276,7 +276,7 @@ def test_log_directory_has_its_topics_without_internal_ones(tmp_path: Path) -> N
 def test_other_directories_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty-0").mkdir()
 
-    with pytest.raises(UnusableOption, match="no directory"):
+    with pytest.raises(UnusableOption, match="not a directory"):
         plan(tmp_path / "nowhere")
     with pytest.raises(DamagedLog, match="no segment"):
         plan(tmp_path)

@@ -69,5 +69,5 @@ def test_invalid_response_is_one_line(
 
 
 def test_invalid_address_is_an_error() -> None:
-    with pytest.raises(RegistryError, match="is no address"):
+    with pytest.raises(RegistryError, match="is not an address"):
         schemas_of("http://ann:secret@r:abc", "s")

@@ -93,7 +93,7 @@ def test_example_is_valid() -> None:
         ({"spark": {"master": "sc://host:15002"}}, "spark.master: a server of Spark Connect runs no pipelines"),
         (
             {"streams": {"q": {"from": "s", "sink": {"format": "kafka", "topic": "a/b"}}}},
-            "streams.q.sink.topic: 'a/b' is no topic's name: ",
+            "streams.q.sink.topic: 'a/b' is not a topic name: ",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_broken_yaml_is_one_line(tmp_path: Path, content: str, message: str) -> 
 
 def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match="no text in UTF-8"):
+    with pytest.raises(SpecError, match="not UTF-8 text"):
         load(tmp_path / "spec.yaml", {})
 
 
@@ -222,7 +222,7 @@ def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
     [
         ({"assign": {"t": [0]}, "topics": ["t"]}, "topics: give either topics, pattern or assign"),
         ({"topics": ["t"], "starting": {}}, "starting: give either offsets or timestamp"),
-        ({"topics": ["t"], "starting": {"timestamp": "noon"}}, "starting.timestamp: 'noon' is no time such as"),
+        ({"topics": ["t"], "starting": {"timestamp": "noon"}}, "starting.timestamp: 'noon' is not a time such as"),
         (
             {"topics": ["t"], "starting": {"offsets": {"t": {0: "first"}}}},
             "starting.offsets.t.0: 'first' is not one of",
@@ -252,14 +252,14 @@ def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
                 ({"schema": "{}", "pattern": "x"}, "pattern: format avro takes none"),
                 ({"registry": "http://r"}, "subject: registry and subject need each other"),
                 ({"schema": "{}", "subject": "s"}, "registry: registry and subject need each other"),
-                ({"registry": "r:8081", "subject": "s"}, "registry: 'r:8081' is no address such as http://"),
+                ({"registry": "r:8081", "subject": "s"}, "registry: 'r:8081' is not an address such as http://"),
                 ({"registry": "http://r", "subject": "s", "framing": "plain"}, "framing: without a schema's id"),
                 ({"schema": "{}", "framing": "x"}, "framing: 'x' is not one of: plain, confluent"),
             )
         ),
         ({"topics": ["t"], "parse": {"schema_file": "f"}}, "parse.schema_file: format text takes none"),
         ({"topics": ["t"], "event_time": {"column": "a", "watermark": "late"}}, "event_time.watermark: 'late' is not"),
-        ({"topics": ["t"], "dead_letter": {"topic": ".."}}, "dead_letter.topic: '..' is no topic's name: "),
+        ({"topics": ["t"], "dead_letter": {"topic": ".."}}, "dead_letter.topic: '..' is not a topic name: "),
         ({"topics": ["t"], "dead_letter": {"topic": "x" * 250}}, "dead_letter.topic: 'xxx"),
         ({"topics": ["t"], "dead_letter": {"topic": "x", "max_bytes": 4095}}, "dead_letter.max_bytes: has to be 4096"),
         ({"topics": ["t"], "dead_letter": {"topic": "t"}}, "dead_letter.topic: is read by this source"),

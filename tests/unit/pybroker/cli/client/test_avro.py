@@ -71,7 +71,7 @@ def test_truncated_or_longer_value_is_an_error() -> None:
         ({"type": "array", "items": "null"}, "feffffffff3f", "more than 1048576 values"),
         ("long", "ff" * 11, "does not end"),
         ("bytes", "01", "-1 bytes are due"),
-        ("string", "02ff", "no UTF-8"),
+        ("string", "02ff", "not UTF-8"),
     ],
 )
 def test_hostile_bytes_are_an_error_without_much_memory(schema: object, data: str, told: str) -> None:

@@ -47,7 +47,7 @@ def test_profiles_are_in_the_config_directory() -> None:
         (None, "No such file or directory"),
         ("[", "p.toml: "),
         ("[near]", "there is no profile far, but near"),
-        ("[far]\nsasl.username = 'ann'", "far: sasl is no single value"),
+        ("[far]\nsasl.username = 'ann'", "far: sasl is not a single value"),
     ],
 )
 def test_missing_profile_is_one_line(tmp_path: Path, content: str | None, told: str) -> None:

@@ -111,7 +111,7 @@ def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest
         (framed(5, b""), "schema 5: "),
         (framed(7, b""), "schema 7: it refers to something that has no subject and version"),
         (framed(8, b""), "schema 8: it refers to something that has no subject and version"),
-        (framed(9, b""), "http://registry:8081/schemas/ids/9: the answer is no schema"),
+        (framed(9, b""), "http://registry:8081/schemas/ids/9: the answer is not a schema"),
         (framed(10, b""), "http://registry:8081/schemas/ids/10: 401 Unauthorized"),
     ],
 )
@@ -130,5 +130,5 @@ def test_unreachable_registry_is_one_line(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(CommandError, match="http://registry:8081/schemas/ids/1: refused"):
         Registry("http://registry:8081", 1).text(framed(1, b""))
     for url in ("registry:8081", "http://registry:abc", "http://registry:99999", "http://[registry"):
-        with pytest.raises(UsageError, match="is no URL"):
+        with pytest.raises(UsageError, match="is not a URL"):
             Registry(url, 1)

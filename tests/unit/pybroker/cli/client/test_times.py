@@ -43,7 +43,7 @@ def test_time_before_the_epoch_is_rejected(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "yesterday", "-5", "5m", "-5y", "@", "2023-13-01"])
 def test_bad_time_is_one_line(text: str) -> None:
     """It shows the accepted forms."""
-    with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a time such as"):
         time_ms(text, NOW_MS)
 
 
@@ -57,7 +57,7 @@ def test_times_of_kafkas_tools() -> None:
 @pytest.mark.parametrize("text", ["2023-11-14", "1960-01-01T00:00", "now", "2023-11-14 22:13"])
 def test_bad_times_of_kafkas_tools(text: str) -> None:
     """They reject a date alone."""
-    with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a time such as"):
         utc_time_ms(text)
 
 
@@ -73,5 +73,5 @@ def test_durations(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1h", "P1H", "-PT5M", "P1W", "PT\u0665M"])
 def test_bad_duration_is_one_line(text: str) -> None:
     """It shows the accepted forms."""
-    with pytest.raises(argparse.ArgumentTypeError, match="is no duration such as"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a duration such as"):
         duration_ms(text)
