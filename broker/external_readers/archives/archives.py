@@ -118,7 +118,9 @@ class Archives:
                 others.add((archive.name, topic))
                 if (archive.name, topic) not in self._told_others:
                     details = (archive.name, topic, where)
-                    self._log.warning("The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details)
+                    self._log.warning(
+                        "The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details
+                    )
         self._known, self._told_others = known, others
         if self._tells_problems:
             self._tell(found)
