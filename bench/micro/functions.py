@@ -23,7 +23,7 @@ from protocol.messages.metadata import METADATA, MetadataResponsePartition, Meta
 from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
 from runtime.clock import Clock
-from storage.append.header_validation import AppendOrigin, check_batch
+from storage.append.header_validation import AppendOrigin, check_header
 from storage.fetch_slice import FetchSlice
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
@@ -94,7 +94,7 @@ def _checksum(folder: Path) -> Call:
 @_named("check a batch of 1 record")
 def _check(folder: Path) -> Call:
     records, config = batch(100), LogConfig()
-    return lambda: check_batch(records, config, AppendOrigin.CLIENT, T0)
+    return lambda: check_header(records, config, AppendOrigin.CLIENT, T0)
 
 
 @_named("append 1 record, without the system call")

@@ -38,9 +38,10 @@ _THREE_ENDS = b"\0\0\0"
 #: Transactional id, acks, timeout, and the number of topics.
 _HEAD = Layout(">bhiB")
 _TOPIC_ID_SIZE = 16
-#: Index of a partition, and two bytes of the size of its records, which is what most sizes take.
-_unpack_partition = Layout(">iBB").unpack_from
-_PARTITION_SIZE = 5
+#: Index of a partition, the size of its records if that takes two bytes, as most sizes do, and what `_unpack_batch`
+#: reads of the batch.
+_unpack_partition = Layout(">iBB8xi4xb5xB").unpack_from
+_INDEX_SIZE, _TWO_BYTES_SIZE = 4, 2
 #: The size is a length + 1; the length in a batch excludes base offset and length.
 _SIZE_BEYOND_LENGTH = 1 + LOG_OVERHEAD
 #: Of a batch: length, magic, and the low byte of its attributes.
@@ -49,12 +50,13 @@ _unpack_batch = Layout(">8xi4xb5xB").unpack_from
 _ANSWER_HEAD = Layout(">iix")
 _pack_head = _ANSWER_HEAD.pack
 _UNSIZED = 4
-#: Index, error code, base offset, log append time, log start offset; no record errors, no message, no tagged fields.
-_ANSWER = "ihqqqHx"
-#: An empty array of record errors, and null for the error message.
-NO_ERRORS = 0x0100
-#: Of a partition in an answer.
-NUMBERS = 6
+#: Index, no error code, base offset, log append time, log start offset, the count of record errors + 1; no message, no
+#: tagged fields.
+_ANSWER = "i2xqqqB2x"
+#: An empty array of record errors.
+NO_ERRORS = 1
+#: Numbers for each partition in an answer.
+NUMBERS = 5
 #: No throttle time, no tagged fields.
 _ANSWER_END = b"\0\0\0\0\0"
 _TOPIC_AND_ANSWER_END = b"\0" + _ANSWER_END
@@ -143,15 +145,15 @@ def parse(version: int, frame: memoryview, position: int) -> tuple[int, list[Top
                 return None
             partitions: Wanted = []
             for _ in range(count - 1):
-                index, size, more = _unpack_partition(frame, at)
-                at += _PARTITION_SIZE
-                if size > 127:
-                    if more > 127:
+                index, size, more, length, magic, attributes = _unpack_partition(frame, at)
+                at += _INDEX_SIZE + _TWO_BYTES_SIZE
+                if size > 127 >= more:
+                    size += (more - 1) << 7
+                else:
+                    at -= 1
+                    if size > 127:
                         size, at = length_rest(frame, at, size)
-                    else:
-                        size += (more - 1) << 7
-                        at += 1
-                length, magic, attributes = _unpack_batch(frame, at)
+                    length, magic, attributes = _unpack_batch(frame, at)
                 following = at + size
                 if (
                     length + _SIZE_BEYOND_LENGTH != size
@@ -176,7 +178,7 @@ def parse(version: int, frame: memoryview, position: int) -> tuple[int, list[Top
 
 @lru_cache(256)
 def partitions_layout(count: int) -> Layout:
-    """Return the layout of the answers for `count` partitions of a topic; six numbers for each, NO_ERRORS the last."""
+    """Return the layout of the answers for `count` partitions of a topic, with NUMBERS for each."""
     return Layout(">" + _ANSWER * count)
 
 
@@ -185,7 +187,7 @@ def answer(correlation_id: int, topics: list[tuple[bytes, int]], numbers: list[i
 
     Args:
         topics: the bytes that name a topic, and how many of its partitions are answered.
-        numbers: six of each partition: index, 0, base offset, log append time, log start offset, NO_ERRORS.
+        numbers: for each partition index, base offset, log append time, log start offset, NO_ERRORS.
     """
     if len(topics) == 1:
         ((key, count),) = topics
@@ -215,7 +217,6 @@ def answer_one(
         key,
         _ONE_ELEMENT,
         index,
-        0,
         base_offset,
         append_time_ms,
         start_offset,

@@ -9,6 +9,7 @@ validated here; older formats are converted before.
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeAlias
 
 from protocol.records.batch import (
     CODEC_MASK,
@@ -39,7 +40,9 @@ from storage.log_config import LogConfig
 _SMALLEST_RECORD = 7
 _MAGIC = 2
 _UNPACK_HEADER = HEADER.unpack_from
-_NEW_TUPLE = tuple.__new__
+
+#: The fields of a BatchHeader as a plain tuple: appends read each of them once, by unpacking.
+HeaderFields: TypeAlias = "tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]"
 
 
 class AppendOrigin(Enum):
@@ -60,18 +63,25 @@ _CLIENT = AppendOrigin.CLIENT
 def check_batch(
     records: memoryview, config: LogConfig, origin: AppendOrigin, now_ms: int, opened: Opened | None = None
 ) -> BatchHeader:
-    """Validate the one batch in `records` by its header and return the header.
+    """Validate a batch as `check_header` does and return its header."""
+    return BatchHeader._make(check_header(records, config, origin, now_ms, opened))
 
-    Trailing bytes without a whole entry are ignored, as in Kafka; `header.size_bytes` is the size of the batch. Raises
+
+def check_header(
+    records: memoryview, config: LogConfig, origin: AppendOrigin, now_ms: int, opened: Opened | None = None
+) -> HeaderFields:
+    """Validate the one batch in `records` by its header and return the fields of the header.
+
+    Trailing bytes without a whole entry are ignored, as in Kafka; `batch_length` says the size of the batch. Raises
     CorruptRecords, InvalidRecords, RecordTooLarge, InvalidTimestamp and UnknownCodec. Raises BatchToOpen if many
     records must be inspected to name the invalid ones; `opened` is the result of that inspection.
     """
     available = len(records)
     if available < HEADER_SIZE:
         raise _misshapen(records)
-    header = _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(records))
+    fields: HeaderFields = _UNPACK_HEADER(records)
     base_offset, length, _, magic, crc, attributes, delta, first_time, last_time, producer_id, _, sequence, count = (
-        header
+        fields
     )
     size = length + LOG_OVERHEAD
     whole = size == available or (HEADER_SIZE <= size < available and not _has_second(records, size))
@@ -93,21 +103,17 @@ def check_batch(
         or (producer_id >= 0 and sequence < 0)
         or (not codec and count * _SMALLEST_RECORD > size - HEADER_SIZE)
     ):
-        raise _inconsistent(header)
+        raise _inconsistent(BatchHeader._make(fields))
     if config.log_append_time:
-        if attributes & TIMESTAMP_TYPE_BIT and origin is _CLIENT and not must_open(header, config, origin):
-            raise _refused_by_time(records, header, config, now_ms, opened)
+        if attributes & TIMESTAMP_TYPE_BIT and origin is _CLIENT:
+            _refuse_by_time(records, fields, config, origin, now_ms, opened)
     elif (
-        (
-            last_time - now_ms > config.message_timestamp_after_max_ms
-            or now_ms - last_time > config.message_timestamp_before_max_ms
-            or now_ms - first_time > config.message_timestamp_before_max_ms
-        )
-        and last_time != NO_TIMESTAMP
-        and not must_open(header, config, origin)
-    ):
-        raise _refused_by_time(records, header, config, now_ms, opened)
-    return header
+        last_time - now_ms > config.message_timestamp_after_max_ms
+        or now_ms - last_time > config.message_timestamp_before_max_ms
+        or now_ms - first_time > config.message_timestamp_before_max_ms
+    ) and last_time != NO_TIMESTAMP:
+        _refuse_by_time(records, fields, config, origin, now_ms, opened)
+    return fields
 
 
 def _has_second(records: memoryview, position: int) -> bool:
@@ -171,17 +177,28 @@ def _inconsistent(header: BatchHeader) -> InvalidRecords:
     return InvalidRecords(f"{header.size_bytes - HEADER_SIZE} bytes cannot hold {count} records.")
 
 
-def _refused_by_time(
-    records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, opened: Opened | None
-) -> InvalidTimestamp:
-    """Return the error for a batch with invalid timestamps in its header; it names the records if they are readable."""
+def _refuse_by_time(
+    records: memoryview,
+    fields: HeaderFields,
+    config: LogConfig,
+    origin: AppendOrigin,
+    now_ms: int,
+    opened: Opened | None,
+) -> None:
+    """Reject a batch with invalid timestamps in its header, unless its records must be opened in any case.
+
+    The error names the records if they are readable.
+    """
+    header = BatchHeader._make(fields)
+    if must_open(header, config, origin):
+        return
     try:
         open_inline(records, header, config, now_ms, opened)
-    except InvalidTimestamp as error:
-        return error
+    except InvalidTimestamp:
+        raise
     except AppendRefused:
         pass  # the records are inconsistent, and the header's timestamps suffice
-    return InvalidTimestamp("One or more records have been rejected due to invalid timestamp")
+    raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp")
 
 
 def must_open(header: BatchHeader, config: LogConfig, origin: AppendOrigin) -> bool:

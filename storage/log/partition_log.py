@@ -18,7 +18,7 @@ from protocol.records.batch import (
     BatchHeader,
 )
 from protocol.records.buffer import Buffer
-from storage.append.header_validation import AppendOrigin, check_batch
+from storage.append.header_validation import AppendOrigin, HeaderFields, check_batch, check_header
 from storage.append.placing import AT_ONCE_BYTES, NotInPlace, PlacedBatch
 from storage.append.preparing import prepared
 from storage.append.record_validation import Opened
@@ -47,6 +47,8 @@ from storage.segment.segment_list import Segments
 _NO_TIME = -1
 _CLIENT = AppendOrigin.CLIENT
 _NEW_TUPLE = tuple.__new__
+#: The index of the attributes in HeaderFields.
+_ATTRIBUTES = BatchHeader._fields.index("attributes")
 #: A batch that another log has accepted is not validated again.
 _AS_IT_IS = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
 
@@ -146,9 +148,9 @@ class PartitionLog(LocalLog):
         config = self._config
         if placed is None:
             view = records if type(records) is memoryview else memoryview(records)
-            header = check_batch(view, config, origin, now_ms, opened)
-            if not self._plain or header.attributes & TIMESTAMP_TYPE_BIT:
-                view, header = prepared(view, header, config, origin, now_ms, opened)
+            header: HeaderFields = check_header(view, config, origin, now_ms, opened)
+            if not self._plain or header[_ATTRIBUTES] & TIMESTAMP_TYPE_BIT:
+                view, header = prepared(view, BatchHeader._make(header), config, origin, now_ms, opened)
         else:
             if not placed.is_in_place(self._active, config):
                 raise NotInPlace
@@ -162,7 +164,7 @@ class PartitionLog(LocalLog):
         state = self.producer_state
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
-                self._check_marker(view, header)
+                self._check_marker(view, BatchHeader._make(header))
             else:
                 transactional = attributes & TRANSACTIONAL_BIT != 0
                 try:
@@ -187,7 +189,7 @@ class PartitionLog(LocalLog):
         end = self.log_end_offset = last_offset + 1
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
-                self._note_batch(view, header, last_offset)
+                self._note_batch(view, BatchHeader._make(header), last_offset)
             else:
                 state.add_batch(producer_id, producer_epoch, sequence, last_offset, delta, max_timestamp, transactional)
         state.end_offset = end

@@ -133,8 +133,8 @@ class Segment(SegmentFiles):
             self._fs.write_at(file.handle, position, buffers)
         log.used = True
         largest = self._largest or self.largest
-        if max_timestamp > largest.timestamp:
-            largest = TimestampOffset(max_timestamp, last_offset)
+        if max_timestamp > largest[0]:
+            largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))
         if self._bytes_since_index_entry > self.index_interval_bytes:
             objects.offset_index.append(last_offset, position)
             objects.time_index.maybe_append(*largest)

@@ -107,7 +107,7 @@ def plain_produce(
         try:
             for partition, records in batches.items():
                 base_offset, _, _, time_ms, start_offset, _, _ = partition.append(records, now)
-                numbers += (partition.index, 0, base_offset, time_ms, start_offset, NO_ERRORS)
+                numbers += (partition.index, base_offset, time_ms, start_offset, NO_ERRORS)
         except (AppendRefused, BatchToOpen, LogOffline):
             if not numbers:
                 return None  # nothing has changed
@@ -120,4 +120,4 @@ def plain_produce(
 def appended_by(progress: object) -> Iterator[tuple[int, int, int]]:
     """Return base offset, append time and log start offset of each partition that was appended already."""
     results: list[int] = progress if isinstance(progress, list) else []
-    return zip(results[2::NUMBERS], results[3::NUMBERS], results[4::NUMBERS], strict=True)
+    return zip(results[1::NUMBERS], results[2::NUMBERS], results[3::NUMBERS], strict=True)

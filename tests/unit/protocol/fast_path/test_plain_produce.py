@@ -140,7 +140,7 @@ def test_response_equals_the_schema(
         topics.append(TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[partition] * count))
         raw = name.encode()
         keys.append((topic_id if version >= 13 else unsigned_varint(len(raw) + 1) + raw, count))
-        flat += [index, 0, base_offset, append_time_ms, start_offset, NO_ERRORS] * count
+        flat += [index, base_offset, append_time_ms, start_offset, NO_ERRORS] * count
     expected = b"".join(
         bytes(chunk)  # type: ignore[arg-type]
         for chunk in encode_response(PRODUCE, version, correlation_id, PRODUCE.response(responses=topics))
