@@ -8,9 +8,8 @@ own. A property test compares the frames of all versions with the schema's encod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from struct import Struct as Layout
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from protocol.framing import response_encoder
 from protocol.messages.fetch import FETCH
@@ -110,7 +109,7 @@ _FIRST_WITH_REPLICA = 11
 _FIRST_WITH_TOPIC_ID = 13
 _FIRST_WITH_NODES = 16
 
-_SIZE_BYTES = 4
+SIZE_BYTES = 4
 #: Pieces of an answer that has one slice.
 _AROUND = 3
 _NULL = -1
@@ -123,10 +122,10 @@ _COMPACT_ABORTED = Layout(">qqx").pack
 _PORT = Layout(">i").pack
 
 # The head in flexible versions: size, correlation id, no tagged fields, throttle time, error code, session id.
-_COMPACT_HEAD = Layout(">iixihi")
+COMPACT_HEAD = Layout(">iixihi")
 # Index, error code, high watermark, last stable offset, log start offset, aborted transactions (0 for null, 1 for
 # none), preferred replica.
-_COMPACT_DATA = Layout(">ihqqqBi").pack
+COMPACT_DATA = Layout(">ihqqqBi").pack
 _COMPACT_OFFSETS = Layout(">ihqqq").pack
 # Tags of a partition, and of an answer.
 _DIVERGING_EPOCH, _CURRENT_LEADER = 0, 1
@@ -157,7 +156,7 @@ def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
 
     def encode(correlation_id: int, answer: FetchAnswer) -> list[Chunk]:
         topics = answer.topics
-        front = out = bytearray(_COMPACT_HEAD.size)
+        front = out = bytearray(COMPACT_HEAD.size)
         out += unsigned_varint(len(topics) + 1)
         chunks: list[Chunk] = []
         sent = 0
@@ -172,7 +171,7 @@ def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
             for each in partitions:
                 aborted = each.aborted
                 if not aborted:
-                    out += _COMPACT_DATA(
+                    out += COMPACT_DATA(
                         each.index,
                         each.error_code,
                         each.high_watermark,
@@ -206,8 +205,8 @@ def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
         else:
             out.append(0)
         chunks.append(out)
-        total = sent + len(out) - _SIZE_BYTES
-        _COMPACT_HEAD.pack_into(
+        total = sent + len(out) - SIZE_BYTES
+        COMPACT_HEAD.pack_into(
             front, 0, total, correlation_id, answer.throttle_time_ms, answer.error_code, answer.session_id
         )
         return _around_slice(chunks) if len(chunks) == _AROUND else chunks
@@ -290,7 +289,7 @@ def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
                     out = bytearray()
         if out:
             chunks.append(out)
-        fields = [sent + len(out) - _SIZE_BYTES, correlation_id]
+        fields = [sent + len(out) - SIZE_BYTES, correlation_id]
         if version >= _FIRST_WITH_THROTTLE:
             fields.append(answer.throttle_time_ms)
         if version >= _FIRST_WITH_SESSION:
@@ -299,126 +298,3 @@ def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
         return chunks
 
     return encode
-
-
-# -- good answers to readers of everything, without the values in between ----------------------------------------------
-
-#: Index, high watermark, last stable offset, log start offset, records and their size.
-PlainRow: TypeAlias = "tuple[int, int, int, int, Chunk, int]"
-# What _COMPACT_DATA has, and the length of the records as a varint of one or two bytes.
-_COMPACT_DATA_ONE, _COMPACT_DATA_TWO = Layout(">ihqqqBiB").pack, Layout(">ihqqqBiBB").pack
-_ONE_BYTE, _TWO_BYTES = 0x7F, 0x3FFF
-_NO_TAGS = b"\0"
-
-
-def answer_plain(
-    correlation_id: int, session_id: int, topics: list[tuple[bytes, list[PlainRow]]]
-) -> bytes | list[Chunk]:
-    """Return the frame of a good answer by topic id, as `fetch_encoder` makes it of the same (v13-v18).
-
-    It is one piece where no records are in files. `topics`: ids and partitions; a topic without partitions is left out.
-    """
-    parts: list[bytes] = [unsigned_varint(sum(1 for _, rows in topics if rows) + 1)]
-    chunks: list[Chunk] = []
-    sent = 0
-    for topic_id, rows in topics:
-        if not rows:
-            continue
-        parts += topic_id, unsigned_varint(len(rows) + 1)
-        for index, high_watermark, last_stable_offset, log_start_offset, records, size in rows:
-            length = size + 1
-            if length <= _ONE_BYTE:
-                data = _COMPACT_DATA_ONE(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, length)
-            elif length <= _TWO_BYTES:
-                first, second = length & 0x7F | 0x80, length >> 7
-                data = _COMPACT_DATA_TWO(
-                    index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, first, second
-                )
-            else:
-                data = _COMPACT_DATA(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1)
-                data += unsigned_varint(length)
-            if type(records) is bytes:
-                parts += data, records, _NO_TAGS
-            else:
-                parts.append(data)
-                before = b"".join(parts)
-                chunks += before, records
-                sent += len(before) + size
-                parts = [_NO_TAGS]
-        parts.append(_NO_TAGS)
-    parts.append(_NO_TAGS)
-    end = b"".join(parts)
-    front = _COMPACT_HEAD.pack(_COMPACT_HEAD.size - _SIZE_BYTES + sent + len(end), correlation_id, 0, 0, session_id)
-    if not chunks:
-        return front + end
-    chunks[0] = front + chunks[0]  # type: ignore[operator]
-    chunks.append(end)
-    return chunks
-
-
-# Size, correlation id, no tagged fields, no throttle time, error code, session id, one topic; then the bytes that name
-# it, and: one partition, what _COMPACT_DATA has, and the size of the records.
-_ONE_FRONT, _ONE_BACK = "iix4xhiB", "sBihqqqBi"
-_ONE_END = b"\0\0\0"
-# The same before v12; the bytes that name the topic have their length in front.
-_PLAIN_FRONT, _PLAIN_BACK = "ii4xhii", "siihqqqiii"
-_NOTHING = Layout(">iix4xhiBx")
-_PLAIN_NOTHING = Layout(">ii4xhii")
-
-
-@lru_cache(512)
-def _one_layout(front: str, name_size: int, back: str) -> Layout:
-    return Layout(f">{front}{name_size}{back}")
-
-
-def answer_one(
-    version: int,
-    correlation_id: int,
-    session_id: int,
-    key: bytes,
-    index: int,
-    high_watermark: int,
-    last_stable_offset: int,
-    log_start_offset: int,
-    records: Chunk,
-) -> list[Chunk]:
-    """Return the frame of the good answer about one partition, to a reader of everything (v11-v18).
-
-    It is what `fetch_encoder` makes of the same, without the values in between. `key` is what names the topic in this
-    version: its id, or its name with the length in front. The frame is one piece where the records are bytes.
-    """
-    size = len(records)
-    if version >= FIRST_FLEXIBLE:
-        layout = _one_layout(_ONE_FRONT, len(key), _ONE_BACK)
-        length = unsigned_varint(size + 1)
-        head = layout.pack(
-            layout.size - 1 + len(length) + size,  # the size leaves out itself, and there are the three ends
-            correlation_id,
-            0,
-            session_id,
-            2,
-            key,
-            2,
-            index,
-            0,
-            high_watermark,
-            last_stable_offset,
-            log_start_offset,
-            0,
-            -1,
-        )
-        if type(records) is bytes:
-            return [head + length + records + _ONE_END]
-        return [head + length, records, _ONE_END]
-    layout = _one_layout(_PLAIN_FRONT, len(key), _PLAIN_BACK)
-    total = layout.size - _SIZE_BYTES + size
-    offsets = high_watermark, last_stable_offset, log_start_offset
-    head = layout.pack(total, correlation_id, 0, session_id, 1, key, 1, index, 0, *offsets, _NULL, -1, size)
-    return [head + records] if type(records) is bytes else [head, records]
-
-
-def answer_nothing(version: int, correlation_id: int, session_id: int) -> list[Chunk]:
-    """Return the frame of the answer in a session that has nothing to say (v11-v18)."""
-    if version < FIRST_FLEXIBLE:
-        return [_PLAIN_NOTHING.pack(_PLAIN_NOTHING.size - _SIZE_BYTES, correlation_id, 0, session_id, 0)]
-    return [_NOTHING.pack(_NOTHING.size - _SIZE_BYTES, correlation_id, 0, session_id, 1)]

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from bench.data_plane import CONNECTION, fetch_frame, fetch_many_frame, produce_frame
 from bench.storage_log import T0, NoWrites, appender, batch, new_log
 from broker.network.output_queue import joined
+from protocol.fast_path.fetch_answer import answer_one
 from protocol.fast_path.plain_produce import parse_one
 from protocol.fast_path.single_fetch import parse
-from protocol.fetch_answer import answer_one
 from protocol.headers import decode_request_header
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from broker.replicas.fast_path.plain_fetch import NotEnough
 from broker.replicas.fast_path.single_fetch import fetch_single
-from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
+from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt
 from broker.replicas.fetch_session import FetchContext
+from broker.replicas.fetched_data import absent_data
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from protocol.error_codes import ErrorCode

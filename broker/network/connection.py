@@ -9,8 +9,7 @@ Rules:
 3. A turn of the loop serves a bounded number of requests of one connection, and none while the client does not read its
    answers.
 4. A client over its quota is not served for the throttle time in its answer; its later requests wait.
-5. Malformed bytes, frames beyond socket.request.max.bytes and unsupported requests end the connection, after the
-   answers before them.
+5. Malformed bytes, too large frames and unsupported requests end the connection, after the answers before them.
 6. When a client disconnects, its waiting requests are dropped, also while the connection does not receive.
 """
 
@@ -19,7 +18,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker.network.answer_queue import Answer, AnswerQueue
 from broker.network.backlog import Backlog
@@ -36,11 +35,7 @@ if TYPE_CHECKING:
     from asyncio import TimerHandle
     from collections.abc import Callable
 
-    from broker.network.receive_buffer import ReceiveBuffer
-    from broker.network.request_memory import RequestMemory
-    from broker.requests.dispatcher import Dispatcher
-    from runtime.log_limit import LimitedLog
-    from runtime.turn import Turn
+    from broker.network.connection_owner import ConnectionOwner
 
     Dispatch = Callable[["Connection", memoryview], Answer]
 
@@ -56,22 +51,6 @@ _SENT_TOGETHER_BYTES = 64 * 1024
 
 # The reasons why no request is started, as bits.
 _MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED, _THROTTLED = 1, 2, 4, 8, 16
-
-
-class ConnectionOwner(Protocol):
-    """The part of the server that connections use."""
-
-    dispatcher: Dispatcher
-    turn: Turn
-    memory: RequestMemory
-    receive_buffer: ReceiveBuffer
-    closing_log: LimitedLog
-    max_request_bytes: int
-    call_soon: Callable[[Callable[[], None]], object]
-    call_later: Callable[[float, Callable[[], None]], TimerHandle]
-
-    def forget(self, connection: Connection) -> None:
-        """Remove a closed connection."""
 
 
 class Connection(Peer):

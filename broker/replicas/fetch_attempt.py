@@ -7,7 +7,6 @@ records is sent whole, whatever the limits are. A fetch that finds less than `mi
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.down_conversion import (
@@ -20,6 +19,7 @@ from broker.replicas.down_conversion import (
 )
 from broker.replicas.fast_path.plain_fetch import NotEnough
 from broker.replicas.fetch_session import NO_SESSION, FetchContext, FetchedPartition
+from broker.replicas.fetched_data import aborted_in, absent_data, divergence, failed_data, warm
 from broker.replicas.partition import Partition
 from broker.requests.context import RequestContext
 from broker.requests.error_code_map import error_code_of
@@ -36,7 +36,7 @@ from protocol.fetch_answer import (
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after
-from storage.errors import LogOffline, OffsetOutOfRange
+from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from storage.log.partition_log import PartitionLog
 
@@ -207,12 +207,12 @@ class FetchAttempt:
         """Return the answer for one partition; None if a session's client knows all of it."""
         if self._replica_id >= 0:
             known = wanted.current_leader_epoch >= 0
-            return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return failed_data(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
-            return _failed(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+            return failed_data(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
         epoch = wanted.current_leader_epoch
         if epoch >= 0 and epoch != partition.leader_epoch:
-            return self._say_leader(partition, _failed(wanted, partition.check_leader_epoch(epoch)))
+            return self._say_leader(partition, failed_data(wanted, partition.check_leader_epoch(epoch)))
         try:
             log = partition.log
             high_watermark = log.high_watermark
@@ -225,24 +225,24 @@ class FetchAttempt:
             records: FetchSlice | bytes = NO_RECORDS
             diverging = None
             if wanted.last_fetched_epoch >= 0:
-                diverging = _divergence(partition, wanted)
+                diverging = divergence(partition, wanted)
             if diverging is None and fetch_offset != end_offset:
                 if wanted.max_bytes < 0 or limit_bytes < 0:
                     in_range = log_start_offset <= fetch_offset <= log.log_end_offset
-                    return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
+                    return failed_data(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
                 max_bytes = wanted.max_bytes
                 records = log.read(
                     fetch_offset, max_bytes if max_bytes < limit_bytes else limit_bytes, end_offset, one_batch
                 )
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
-                aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
+                aborted = [] if isinstance(records, bytes) else aborted_in(log, fetch_offset, records)
         except Exception as error:
-            return _failed(wanted, error_code_of(error))
+            return failed_data(wanted, error_code_of(error))
         if self._version < FIRST_VERSION_WITH_BATCHES:
             code = refusal(log.config)
             if code:
-                return _failed(wanted, code)
+                return failed_data(wanted, code)
         if (
             self._incremental
             and records is NO_RECORDS
@@ -346,7 +346,7 @@ class FetchAttempt:
                 cold.append(records)
         if not cold:
             return answer
-        return self._services.offload(_warm, cold).then(lambda _: answer)
+        return self._services.offload(warm, cold).then(lambda _: answer)
 
     def _to_convert(self) -> list[Wanted]:
         """Return the partitions whose records have to be converted to messages."""
@@ -390,36 +390,3 @@ class FetchAttempt:
             if each.node_id in leaders
         ]
         return FetchAnswer(error_code, session_id, topics, nodes)
-
-
-def _warm(slices: list[FetchSlice]) -> None:
-    for each in slices:
-        with suppress(OSError):  # the send will fail with the same error
-            each.warm()
-
-
-def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:
-    """Return the answer with an error: the code, and -1 for each offset."""
-    return FetchedData(wanted.index, code)
-
-
-def absent_data(index: int, code: ErrorCode) -> FetchedData:
-    """Return the answer with an error before any look-up: Kafka gives it an empty list of aborted transactions."""
-    return FetchedData(index, code, aborted=())
-
-
-def _divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
-    """Return where the client's log diverges from ours, by its last record's epoch (KIP-595). OffsetOutOfRange."""
-    log = partition.log
-    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
-        raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return Epoch(epoch, end_offset)
-    return None
-
-
-def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Aborted]:
-    """Return the aborted transactions that a consumer of `records` must skip (KIP-98)."""
-    found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
-    return [Aborted(each.producer_id, each.first_offset) for each in found]

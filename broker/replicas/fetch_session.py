@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable
 from random import randrange
 
 from protocol.error_codes import ErrorCode
+from protocol.fast_path.fetch_answer import PlainRow
 from protocol.fast_path.plain_fetch import AskedTopic
 from protocol.fast_path.single_fetch import SingleFetch
-from protocol.fetch_answer import NO_RECORDS, FetchedData, PlainRow
+from protocol.fetch_answer import NO_RECORDS, FetchedData
 from protocol.schema import Struct
 
 INITIAL_EPOCH = 0

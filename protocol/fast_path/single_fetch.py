@@ -34,7 +34,7 @@ _NOTHING_ELSE = b"\0\0\1\1\0"
 class SingleFetch(NamedTuple):
     """A decoded request. `topic` is empty if the topic has an id.
 
-    `key` are the bytes that name the topic in responses of the same version (protocol.fetch_answer.answer_one).
+    `key` are the bytes that name the topic in responses of the same version (`fetch_answer.answer_one`).
     """
 
     topic: str

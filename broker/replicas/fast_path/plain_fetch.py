@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
 from broker.requests.context import PartlyServed
+from protocol.fast_path.fetch_answer import PlainRow, answer_plain
 from protocol.fast_path.plain_fetch import FIRST_VERSION, parse
-from protocol.fetch_answer import PlainRow, answer_plain
 from protocol.schema import Chunk
 from security.acl import Operation, ResourceType
 from storage.fetch_slice import EMPTY, INLINE_BYTES, FetchSlice

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.fast_path.plain_fetch import plain_fetch
 from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION
+from protocol.fast_path.fetch_answer import answer_nothing, answer_one
 from protocol.fast_path.single_fetch import FIRST_VERSION, SingleFetch, parse
-from protocol.fetch_answer import answer_nothing, answer_one
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.fast_path.fetch_answer import PlainRow, answer_plain
 from protocol.fetch_answer import (
     Aborted,
     Epoch,
@@ -13,8 +14,6 @@ from protocol.fetch_answer import (
     FetchedData,
     FetchedTopic,
     Node,
-    PlainRow,
-    answer_plain,
     fetch_encoder,
 )
 from protocol.framing import encode_response

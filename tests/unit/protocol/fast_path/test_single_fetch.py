@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.fast_path.fetch_answer import answer_nothing, answer_one
 from protocol.fast_path.single_fetch import FIRST_VERSION, parse
-from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic, answer_nothing, answer_one
+from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic
 from protocol.framing import encode_response
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.primitives import ZERO_UUID
