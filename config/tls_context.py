@@ -142,6 +142,33 @@ class TlsSettings:
             warnings.append(f"ssl.keystore: {weakness}; it is used nevertheless, and clients may reject it")
         return Secured(context, identity.chain), warnings
 
+    def client_context(self, *, check_hostname: bool) -> ssl.SSLContext:
+        """Return a context for connections to other brokers: it trusts as the listener does, and shows its certificate.
+
+        Raises TlsError.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = check_hostname
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the store ends a chain
+        self._choose_versions(context)
+        self._choose_ciphers(context)
+        try:
+            identity = self._identity() if self._has_identity else None
+            trusted = self._trusted()
+        except StoreRefused as error:
+            raise self._error(error.key, error.value, error.reason, error.allowed) from None
+        if identity is not None:
+            self._load(context, identity)
+        if trusted is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        else:
+            self._load_trusted(context, *trusted)
+        return context
+
+    @property
+    def _has_identity(self) -> bool:
+        return any(self.text(key) is not None for key in ("ssl.keystore.key", _LOCATION))
+
     def _error(self, key: str, value: str | None, reason: str, allowed: str = "") -> TlsError:
         return TlsError(Problem(f"{self._prefix}{key}" if key in self._own else key, value, reason, allowed))
 
@@ -275,18 +302,20 @@ class TlsSettings:
 
     def _trust(self, context: ssl.SSLContext, trusted: tuple[str, str | None, str] | None) -> None:
         if trusted is not None:
-            key, value, certificates = trusted
-            try:
-                context.load_verify_locations(cadata=certificates)
-            except (ssl.SSLError, ValueError, TypeError) as error:
-                reason = f"its certificates cannot be used: {_reason(error)}"
-                raise self._error(key, value, reason, "certificates") from None
+            self._load_trusted(context, *trusted)
         if self._verify_mode == ssl.CERT_NONE:
             return
         if trusted is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = self._verify_mode
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the store ends a chain
+
+    def _load_trusted(self, context: ssl.SSLContext, key: str, value: str | None, certificates: str) -> None:
+        try:
+            context.load_verify_locations(cadata=certificates)
+        except (ssl.SSLError, ValueError, TypeError) as error:
+            reason = f"its certificates cannot be used: {_reason(error)}"
+            raise self._error(key, value, reason, "certificates") from None
 
 
 def openssl_name(suite: str) -> str:

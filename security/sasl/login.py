@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from protocol.client_session import error_text
 from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
@@ -20,10 +21,10 @@ class LoginRefused(Exception):
 
 
 class MechanismRefused(LoginRefused):
-    """The broker does not enable the mechanism. `enabled` are those that it names; none if it has no SASL here."""
+    """The broker does not accept the mechanism. `enabled` are those that it names; none if no login was expected."""
 
-    def __init__(self, mechanism: str, enabled: list[str]) -> None:
-        super().__init__(f"the listener accepts {', '.join(enabled) or 'no SASL mechanism'}, not {mechanism}")
+    def __init__(self, reason: str, enabled: list[str]) -> None:
+        super().__init__(reason)
         self.enabled = enabled
 
 
@@ -38,16 +39,19 @@ def login_requests(mechanism: str, exchange: ClientExchange) -> LoginRequests:
     ServerRefused if the broker does not prove that it knows the password.
     """
     answer = yield SASL_HANDSHAKE, _HANDSHAKE_VERSION, SASL_HANDSHAKE.request(mechanism=mechanism)
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        raise MechanismRefused(
+            f"the listener accepts {', '.join(answer.mechanisms)}, not {mechanism}", answer.mechanisms
+        )
     if answer.error_code:
-        refused_mechanism = answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        raise MechanismRefused(mechanism, answer.mechanisms if refused_mechanism else [])
+        raise MechanismRefused(error_text(answer.error_code), [])
     message: bytes | None = exchange.first()
     lifetime_ms = 0
     while message is not None:
         request = SASL_AUTHENTICATE.request(auth_bytes=message)
         answer = yield SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, request
         if answer.error_code:
-            raise CredentialsRefused(answer.error_message or ErrorCode(answer.error_code).text)
+            raise CredentialsRefused(answer.error_message or error_text(answer.error_code))
         lifetime_ms = answer.session_lifetime_ms
         message = exchange.answer(answer.auth_bytes)
     return lifetime_ms

@@ -81,4 +81,6 @@ def _play(connection: socket.socket, script: tuple[Answer, ...]) -> None:
         try:
             connection.sendall(each(decode_request_header(request)))
         except _StaySilent:
-            connection.recv(1)
+            while connection.recv(1 << 16):
+                pass
+            return

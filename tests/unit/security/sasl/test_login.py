@@ -29,9 +29,7 @@ def test_login_returns_the_lifetime_of_the_session() -> None:
     assert done.value.value == 5000
 
 
-@pytest.mark.parametrize(
-    ("code", "enabled", "text"), [(33, ["SCRAM-SHA-256"], "SCRAM-SHA-256, not"), (34, [], "no SASL mechanism")]
-)
+@pytest.mark.parametrize(("code", "enabled", "text"), [(33, ["SCRAM-SHA-256"], "SCRAM-SHA-256, not"), (34, [], "SASL")])
 def test_refused_mechanism(code: int, enabled: list[str], text: str) -> None:
     requests = started(login_requests("PLAIN", PLAIN))
     with pytest.raises(MechanismRefused, match=text) as refused:

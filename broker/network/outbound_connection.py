@@ -1,0 +1,131 @@
+"""The transport of a connection to another broker: frames out, frames in.
+
+asyncio calls `get_buffer` and `buffer_updated`; no coroutine receives. Small frames share one buffer and are copied
+from it. A larger frame is received into memory of its own, which its views keep: the records of a Fetch are not copied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from mmap import mmap
+from typing import cast
+
+from protocol.error_codes import ProtocolError
+from protocol.framing import SIZE_BYTES, frame_size
+
+#: The buffer of small frames, and the size from which a frame gets its own memory.
+_BUFFER_BYTES, _LARGE_BYTES = 64 << 10, 16 << 10
+#: Memory from this size on is the system's, which supplies it as bytes arrive: a claimed size allocates nothing.
+_MAPPED_BYTES = 1 << 20
+
+
+class OutboundConnection(asyncio.BufferedProtocol):
+    """An established connection. Its callbacks get no call after `on_lost`.
+
+    Args:
+        max_frame_bytes: a larger frame closes the connection.
+        on_frame: called with each frame, without its size. The memory is not used again.
+        on_lost: called once, with the reason, or None if the peer closed the connection.
+        on_writable: called when data can be sent again after `is_writable` was False.
+    """
+
+    def __init__(
+        self,
+        max_frame_bytes: int,
+        on_frame: Callable[[memoryview], None],
+        on_lost: Callable[[Exception | None], None],
+        on_writable: Callable[[], None],
+    ) -> None:
+        self.is_writable = True
+        self._max_frame_bytes = max_frame_bytes
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._on_writable = on_writable
+        self._transport: asyncio.Transport | None = None
+        self._is_closed = False
+        self._error: Exception | None = None
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._end = 0
+        self._large: memoryview | None = None
+        self._filled = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the connection is closed, or being closed."""
+        return self._is_closed
+
+    def send(self, data: bytes) -> None:
+        """Send a frame, given with its size."""
+        if self._transport is not None and not self._is_closed:
+            self._transport.write(data)
+
+    def close(self, error: Exception | None = None) -> None:
+        """Close the connection now. `on_lost` is called in a later turn, with this error."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._error = error
+            if self._transport is not None:
+                self._transport.abort()
+
+    # -- called by asyncio ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        if self._is_closed:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closed = True
+        self._large = None
+        self._on_lost(self._error or exc)
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        if not self._is_closed:
+            self._on_writable()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._large[self._filled :] if self._large is not None else self._buffer[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closed:
+            return
+        if self._large is None:
+            self._end += nbytes
+            try:
+                self._take_frames()
+            except ProtocolError as error:
+                self.close(error)
+            return
+        self._filled += nbytes
+        if self._filled == len(self._large):
+            frame, self._large = self._large, None
+            self._on_frame(frame)
+
+    def _take_frames(self) -> None:
+        """Pass on the whole frames of the buffer. Raises ProtocolError."""
+        buffer, position, end = self._buffer, 0, self._end
+        while not self._is_closed:
+            size = frame_size(buffer, position, end, self._max_frame_bytes)
+            if size is None:
+                break
+            start = position + SIZE_BYTES
+            if start + size > end:
+                if size > _LARGE_BYTES:
+                    self._receive_large(size, buffer[start:end])
+                    return
+                break
+            position = start + size
+            self._on_frame(memoryview(bytes(buffer[start:position])))
+        self._end = end - position
+        if position and self._end:
+            buffer[: self._end] = bytes(buffer[position:end])
+
+    def _receive_large(self, size: int, head: memoryview) -> None:
+        self._large = memoryview(mmap(-1, size) if size >= _MAPPED_BYTES else bytearray(size))
+        self._filled, self._end = len(head), 0
+        self._large[: self._filled] = head
