@@ -15,11 +15,9 @@ from uuid import uuid4
 
 from storage.checkpoints import (
     LOG_START_OFFSETS,
-    PARTITION_METADATA,
     TopicPartition,
     read_topic_id,
     write_clean_shutdown,
-    write_topic_id,
 )
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.swap import SwapInTask
@@ -27,7 +25,7 @@ from storage.directory_names import delete_name, stray_name
 from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.closing import close_logs
-from storage.log.directory import LogDirectory, lock_all
+from storage.log.directory import LogDirectory, choose_directory, lock_all
 from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flushes
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
@@ -40,7 +38,7 @@ from storage.moves.duplicate_dirs import Settled, orphan_copy, settle_duplicates
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.recovery.clean_shutdown_manifest import write_manifest
-from storage.recovery.loading import load_log
+from storage.recovery.loading import create_log
 from storage.recovery.log_dir_scan import FutureLog, Recover, scan_log_dirs
 from storage.recovery.segment import Cut
 from storage.unopened_logs import UnopenedLogs
@@ -135,39 +133,15 @@ class LogManager:
                 if each.directory.failure is not None:
                     break
                 is_alone = copies[stored.topic, stored.partition] == 1
-                duplicate = self._load_one(each.directory, stored, is_alone, may_wait(each.directory, stored))
-                if duplicate is not None:
-                    duplicates.append(duplicate)
+                has_other = (stored.topic, stored.partition) in self.logs
+                waits = may_wait(each.directory, stored)
+                log = self.unopened.load(each.directory, stored, is_alone=is_alone, may_wait=waits, has_other=has_other)
+                if log is not None and has_other:
+                    duplicates.append(log)
+                elif log is not None:
+                    self.add(log)
         if duplicates:
             self._settle(duplicates, assigned_dir_of, now_ms)
-
-    def _load_one(
-        self, directory: LogDirectory, stored: StoredLog, is_alone: bool, may_wait: bool
-    ) -> PartitionLog | None:
-        """Open a log or put it among the unopened logs. Return the log if its partition already has another one.
-
-        `is_alone`: no other directory has the partition. Raises LogOffline if two logs of a partition cannot be
-        compared.
-        """
-        key = stored.topic, stored.partition
-        self.unopened.put(directory, stored)
-        if stored.in_order and is_alone and may_wait:
-            return None
-        try:
-            log = self.unopened.open(key)
-        except LogOffline:
-            is_refused = self.unopened[key].offline is not None
-            if not is_alone and not is_refused and directory.is_online:
-                raise
-            # The partition's other log is used then. If only a descriptor was missing, a log may wait only if its state
-            # is known.
-            if key in self.logs or not (is_refused or may_wait):
-                self.unopened.take(key)
-            return None
-        if key in self.logs:
-            return log
-        self.add(log)
-        return None
 
     def open(self, topic: str, partition: int) -> PartitionLog | None:
         """Return the log, after opening it if necessary; None if there is none.
@@ -269,7 +243,7 @@ class LogManager:
             if log.directory.failure is not None:
                 raise LogOffline(log.path, log.directory.failure)
             return log
-        directory = self._directory_for(topic, partition, is_new)
+        directory = choose_directory(self.directories, self.preferred.pop((topic, partition), None), is_new)
         with directory.offline_on_error():
             future = orphan_copy(self.futures, topic, partition, topic_id)
         if future is not None:
@@ -285,30 +259,11 @@ class LogManager:
         stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
         with directory.offline_on_error():
             forgotten = self._checkpoints.forget_deleted(directory)
-            if future is not None:
-                self._fs.rename(future.path, path)
-            self._fs.make_directory(path)
-            write_topic_id(self._fs, path, topic_id)
-            log = load_log(directory, stored)
-        for written in (f"{path}/{PARTITION_METADATA}", directory.path, *forgotten):
+            log = create_log(directory, stored, topic_id, None if future is None else future.path)
+        for written in forgotten:
             log.mark_unsynced(written)
         self.add(log)
         return log
-
-    def _directory_for(self, topic: str, partition: int, is_new: bool) -> LogDirectory:
-        """Choose the directory for a new log (rule D2).
-
-        It is the preferred directory, else the one with the fewest logs. Cordoned directories are used only if all
-        others failed. Raises LogOffline if none works, or if one has failed and the log, which is not new, may be in
-        it.
-        """
-        preferred = self.preferred.pop((topic, partition), None)
-        online = [directory for directory in self.directories if directory.is_online]
-        failed = next((directory for directory in self.directories if not directory.is_online), None)
-        if failed is not None and (not online or not is_new):
-            raise LogOffline(failed.path, failed.failure or "")
-        open_to_new = [directory for directory in online if not directory.is_cordoned] or online
-        return preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)
 
     def add(self, log: PartitionLog) -> None:
         """Add an open log to `logs`."""

@@ -64,6 +64,30 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
             unopened.directory.log_count -= 1
         return unopened
 
+    def load(
+        self, directory: LogDirectory, stored: StoredLog, *, is_alone: bool, may_wait: bool, has_other: bool
+    ) -> PartitionLog | None:
+        """Open a log that a start found. Return None if it stays unopened, or is left out because it cannot be opened.
+
+        `is_alone`: no other directory has the partition. `has_other`: another log of the partition is open already.
+        Raises LogOffline if two logs of a partition cannot be compared.
+        """
+        key = stored.topic, stored.partition
+        self.put(directory, stored)
+        if stored.in_order and is_alone and may_wait:
+            return None
+        try:
+            return self.open(key)
+        except LogOffline:
+            is_refused = self[key].offline is not None
+            if not is_alone and not is_refused and directory.is_online:
+                raise
+            # The partition's other log is used then. If only a descriptor was missing, a log may wait only if its state
+            # is known.
+            if has_other or not (is_refused or may_wait):
+                self.take(key)
+            return None
+
     def open(self, key: TopicPartition) -> PartitionLog:
         """Open a log and remove it from this collection.
 

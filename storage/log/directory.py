@@ -224,3 +224,17 @@ def lock_all(directories: Sequence[LogDirectory], spared: Collection[LogDirector
         for directory in directories:
             directory.unlock()
         raise
+
+
+def choose_directory(directories: Sequence[LogDirectory], preferred: LogDirectory | None, is_new: bool) -> LogDirectory:
+    """Choose the directory for a new log (rule D2).
+
+    It is the preferred directory, else the one with the fewest logs. Cordoned directories are used only if all others
+    failed. Raises LogOffline if none works, or if one has failed and the log, which is not new, may be in it.
+    """
+    online = [directory for directory in directories if directory.is_online]
+    failed = next((directory for directory in directories if not directory.is_online), None)
+    if failed is not None and (not online or not is_new):
+        raise LogOffline(failed.path, failed.failure or "")
+    open_to_new = [directory for directory in online if not directory.is_cordoned] or online
+    return preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from protocol.records.errors import CorruptBatch
-from storage.checkpoints import PARTITION_METADATA, read_topic_id
+from storage.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
@@ -100,6 +100,22 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
 def _list(fs: FileSystem, path: str) -> dict[str, int]:
     """Return the sizes of the files in `path` by name."""
     return {entry.name: entry.size_bytes for entry in fs.list(path) if not entry.is_directory}
+
+
+def create_log(directory: LogDirectory, stored: StoredLog, topic_id: bytes, copy_path: str | None) -> PartitionLog:
+    """Create the directory of a log, or rename its copy at `copy_path` to it, and open the log. Raises OSError.
+
+    What was written is not on the disk yet: the log has it among its unsynced files.
+    """
+    fs, path = directory.fs, stored.path
+    if copy_path is not None:
+        fs.rename(copy_path, path)
+    fs.make_directory(path)
+    write_topic_id(fs, path, topic_id)
+    log = load_log(directory, stored)
+    for written in (f"{path}/{PARTITION_METADATA}", directory.path):
+        log.mark_unsynced(written)
+    return log
 
 
 class _Loading:
