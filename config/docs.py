@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from .generated_pages import write_pages
 from .key import ConfigKey, UpdateMode
 from .keys import CLIENT_METRICS_KEYS, GROUP_KEYS, LEGACY_TOPIC_KEYS, QUOTA_KEYS, TOPIC_KEYS
 from .keys.group import GROUP_KEYS as GROUP_COORDINATOR_KEYS
@@ -123,18 +124,8 @@ def _remark(row: ConfigKey, *, always_dynamic: bool) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Write the pages, or compare them with `--check`. Return the exit code."""
-    stale = 0
-    for path, text in ((CONFIGS_PAGE, configs_page()), (SERVER_PROPERTIES, server_properties())):
-        if path.exists() and path.read_text() == text:
-            continue
-        stale += 1
-        if "--check" in argv:
-            print(f"{path} is out of date: run python -m config.docs", file=sys.stderr)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            print(f"wrote {path}")
-    return 1 if stale and "--check" in argv else 0
+    pages = {CONFIGS_PAGE: configs_page(), SERVER_PROPERTIES: server_properties()}
+    return write_pages(pages, "config.docs", argv)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The page of all APIs, docs/generated/apis.md, written from the handlers and the schemas.
 
 python -m broker.requests.api_docs            write it, from the project's root
-python -m broker.requests.api_docs --check    exit code 1 if it is not current
+python -m broker.requests.api_docs --check    exit code 1 if it is out of date
 
 The docstring of a handler's module begins with the API, its versions and a sentence that says what the API does. A
 sentence that begins with "Not served:" names what is missing. The page is made of these, so it cannot differ from the
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.requests.served_api import ServedApi, discover
+from config.generated_pages import write_pages
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 
@@ -91,17 +92,8 @@ def _line(found: re.Match[str] | None) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page, or compare it. Returns the exit code."""
-    text = apis_page()
-    if APIS_PAGE.exists() and APIS_PAGE.read_text() == text:
-        return 0
-    if "--check" in argv:
-        print(f"{APIS_PAGE} is not current: run python -m broker.requests.api_docs", file=sys.stderr)
-        return 1
-    APIS_PAGE.parent.mkdir(parents=True, exist_ok=True)
-    APIS_PAGE.write_text(text)
-    print(f"wrote {APIS_PAGE}")
-    return 0
+    """Write the page, or compare it. Return the exit code."""
+    return write_pages({APIS_PAGE: apis_page()}, "broker.requests.api_docs", argv)
 
 
 if __name__ == "__main__":

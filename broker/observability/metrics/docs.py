@@ -1,7 +1,7 @@
 """The page of all metrics, docs/generated/metrics.md, written from the table.
 
 python -m broker.observability.metrics.docs            write it, from the project's root
-python -m broker.observability.metrics.docs --check    exit code 1 if it is not current
+python -m broker.observability.metrics.docs --check    exit code 1 if it is out of date
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.observability.metrics.metric_table import METRICS
+from config.generated_pages import write_pages
 
 METRICS_PAGE = Path("docs/generated/metrics.md")
 
@@ -43,16 +44,7 @@ def metrics_page() -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Write the page, or compare it; return the exit code."""
-    text = metrics_page()
-    if METRICS_PAGE.exists() and METRICS_PAGE.read_text() == text:
-        return 0
-    if "--check" in argv:
-        print(f"{METRICS_PAGE} is not current: run python -m broker.observability.metrics.docs", file=sys.stderr)
-        return 1
-    METRICS_PAGE.parent.mkdir(parents=True, exist_ok=True)
-    METRICS_PAGE.write_text(text)
-    print(f"wrote {METRICS_PAGE}")
-    return 0
+    return write_pages({METRICS_PAGE: metrics_page()}, "broker.observability.metrics.docs", argv)
 
 
 if __name__ == "__main__":
