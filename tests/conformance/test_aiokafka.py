@@ -53,7 +53,9 @@ def _is_shared(every: set[TopicPartition], one: AIOKafkaConsumer, other: AIOKafk
     return one.assignment() | other.assignment() == every and not one.assignment() & other.assignment()
 
 
-def test_what_is_produced_is_consumed(reference: RunningBroker, name: str, codec: str | None, idempotent: bool) -> None:
+def test_produced_records_are_consumed(
+    reference: RunningBroker, name: str, codec: str | None, idempotent: bool
+) -> None:
     """Keys, values, headers, offsets; each codec; with and without idempotence."""
 
     async def scenario() -> None:
@@ -83,7 +85,7 @@ def test_acks(reference: RunningBroker, name: str, acks: int | str) -> None:
     run(scenario())
 
 
-def test_two_members_share_a_topic_and_the_rest_moves_when_one_leaves(reference: RunningBroker, name: str) -> None:
+def test_a_member_that_leaves_gives_its_partitions_to_the_other(reference: RunningBroker, name: str) -> None:
     """S18.1: assignments are disjoint and complete; after a member left, the other has it all."""
 
     async def scenario() -> None:
@@ -99,7 +101,7 @@ def test_two_members_share_a_topic_and_the_rest_moves_when_one_leaves(reference:
     run(scenario())
 
 
-def test_two_groups_both_get_everything(reference: RunningBroker, name: str) -> None:
+def test_two_groups_each_read_all_records(reference: RunningBroker, name: str) -> None:
     """S18.2: each group reads all records."""
 
     async def scenario() -> None:
@@ -132,7 +134,7 @@ def test_commit_and_seek(reference: RunningBroker, name: str) -> None:
     run(scenario())
 
 
-def test_static_member_comes_back_without_a_rebalance(reference: RunningBroker, name: str) -> None:
+def test_a_static_member_rejoins_without_a_rebalance(reference: RunningBroker, name: str) -> None:
     """KIP-345: a member with group.instance.id that restarts gets its partitions back; the other keeps its own."""
 
     async def scenario() -> None:

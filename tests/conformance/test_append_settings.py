@@ -183,7 +183,7 @@ def stored(broker: RunningBroker, topic: str, *, exactly: bool) -> list[tuple[ob
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_both_brokers_make_the_same_of_each_batch(
+def test_both_brokers_store_each_batch_alike(
     shared_broker: Callable[[str], RunningBroker], name: str, setting: str
 ) -> None:
     """S9.3 and KIP-467 among others: codecs, timestamps, sizes, keys, sequences; small batches and large ones."""
@@ -213,7 +213,7 @@ def test_both_brokers_make_the_same_of_each_batch(
         "flush.ms": {"0": 1, "-1": 0},
     }.items(),
 )
-def test_settings_are_taken_within_their_bounds(
+def test_settings_out_of_bounds_are_rejected(
     reference: RunningBroker, name: str, key: str, values: dict[str, int]
 ) -> None:
     """INVALID_CONFIG for values out of bounds, on an existing topic and on a new one."""
@@ -241,7 +241,7 @@ def refused_code(call: Callable[[], object]) -> ErrorCode | None:
     return None
 
 
-def test_a_setting_counts_from_the_batch_on_that_comes_after_it(reference: RunningBroker, name: str) -> None:
+def test_a_changed_setting_applies_to_the_next_batch(reference: RunningBroker, name: str) -> None:
     """Codec, timestamps, sizes and keys change without a restart; stored batches stay as they are."""
     with DataClient(HOST, reference.port) as client:
         new_topic(client, name)

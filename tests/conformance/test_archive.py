@@ -88,7 +88,7 @@ def lake(tmp_path: Path, session: Callable[[], SparkSession], broker: RunningBro
     return Lake(tmp_path / "lake", session, {"bootstrap.servers": broker.bootstrap}, name)
 
 
-def test_all_that_a_record_has_goes_into_the_archive_and_back(
+def test_all_fields_of_a_record_make_the_round_trip(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
     """In several runs, compacted in between, and restored in two steps; each offset is kept."""
@@ -149,7 +149,7 @@ def test_directory_gives_the_same_archive(
     assert lake.verify() == (True, [SAME] * 2)
 
 
-def test_what_the_log_has_lost_is_told(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+def test_records_lost_by_the_log_are_reported(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
     """Records lost before the archive stop it, or are skipped; records lost afterwards are what archives are for.
 
     Also for a partition that was empty at the first run.
@@ -171,7 +171,7 @@ def test_what_the_log_has_lost_is_told(broker: RunningBroker, client: DataClient
     assert [row["offset"] for row in stored(broker, f"{name}-back") if row["partition"] == 0] == list(range(13))
 
 
-def test_rows_that_are_not_the_logs_are_found(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+def test_rows_of_another_topic_are_found(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
     """Another topic of the same name, with as many records."""
     fill(broker, name, 10)
     lake.archive()
@@ -202,7 +202,9 @@ def test_aborted_records_are_left_out_and_cost_offsets(
     producer.abort_transaction(30)
 
 
-def test_topic_that_is_not_ours_is_refused(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+def test_a_topic_with_foreign_records_is_rejected(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str
+) -> None:
     """Foreign records before the restore, and after it; a topic that would replace timestamps; a missing topic."""
     fill(broker, name, 10)
     lake.archive()
@@ -271,7 +273,7 @@ class Commands:
         return sum(self._client.bounds(f"{self._lake.topic}-back", partition)[1] for partition in range(PARTITIONS))
 
 
-def test_drivers_that_are_killed_lose_and_double_nothing(
+def test_killed_drivers_lose_and_repeat_no_record(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
     """Python and JVM are killed together, in the archive and in the restore, repeatedly; the last run completes."""

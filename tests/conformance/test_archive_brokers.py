@@ -105,7 +105,7 @@ def fill(broker: Broker, topic: str) -> None:
     assert producer.flush(60) == 0
 
 
-def test_broker_that_is_killed_loses_and_doubles_nothing(
+def test_a_killed_broker_loses_and_repeats_no_record(
     broker: Broker, session: Callable[[], SparkSession], tmp_path: Path
 ) -> None:
     """During an archive, and during a restore, each repeated: each record is there once, at each moment."""

@@ -48,12 +48,12 @@ def answers(kind: str, directory: Path) -> dict[str, Any]:
         secured.close()
 
 
-def test_every_api_is_asked_for() -> None:
+def test_every_api_has_a_request() -> None:
     """A served API without a request here fails."""
     assert sorted({asked.key for asked in ASKED}) == sorted(discover(legacy=False))
 
 
-def test_answers_are_as_kafkas(tmp_path: Path, recorded: RecordedAnswers) -> None:
+def test_answers_equal_kafkas(tmp_path: Path, recorded: RecordedAnswers) -> None:
     """Error codes of all named objects, and the authorized operations."""
     ours = plain(answers("ours", tmp_path / "ours"))
     kafka = recorded.of("answers", lambda: answers("kafka", tmp_path / "kafka"))

@@ -115,7 +115,7 @@ def unharmed(brokers: Brokers) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
-def test_bad_frames_meet_with_what_was_recorded(brokers: Brokers, bystander: Bystander, kind: str) -> None:
+def test_bad_frames_get_the_recorded_reaction(brokers: Brokers, bystander: Bystander, kind: str) -> None:
     """Wrong sizes, keys, versions, lengths inside requests, and batch headers."""
     port = getattr(brokers, kind).port
     expected = recorded_outcomes()
@@ -132,7 +132,7 @@ def test_records_of_null_are_refused(brokers: Brokers) -> None:
     assert outcome(brokers.ours.port, produce(None)) == f"{ErrorCode.INVALID_RECORD:d} open"
 
 
-def test_random_frames_meet_alike(brokers: Brokers, bystander: Bystander) -> None:
+def test_random_frames_get_the_same_reaction(brokers: Brokers, bystander: Bystander) -> None:
     """Small runs use the same frames each time; the full scale uses ten thousand others."""
     with WireClient(HOST, brokers.ours.port) as client:
         frames = random_frames(served_versions(client))
@@ -168,7 +168,7 @@ def test_declared_sizes_take_no_memory(brokers: Brokers, bystander: Bystander) -
         client.close()
 
 
-def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, start_broker: StartBroker) -> None:
+def test_full_validation_rejects_invalid_records(brokers: Brokers, start_broker: StartBroker) -> None:
     """pybroker.record.validation=full: the recorded answers of Apache Kafka, which always validates, and its current
     ones.
     """
@@ -182,7 +182,7 @@ def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, st
     full.stop()
 
 
-def test_lies_inside_records_do_no_harm(
+def test_unvalidated_records_do_no_harm(
     brokers: Brokers, bystander: Bystander, java: JavaRunner, start_broker: StartBroker
 ) -> None:
     """By default the broker accepts them. Their readers may complain; other partitions, tools and a recovery do not."""

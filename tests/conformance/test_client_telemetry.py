@@ -162,7 +162,7 @@ def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
         assert [value for _, value in of_client(found, "told-by-hand")["kafka_client_sum_total"]] == [4]
 
 
-def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
+def test_without_a_reporter_clients_get_no_subscription(tmp_path: Path) -> None:
     """As in a Kafka without a reporter; a push without a subscription is answered, too."""
     broker = OurBroker(tmp_path)
     with ExitStack() as at_end, WireClient(HOST, broker.port) as client:
@@ -179,7 +179,7 @@ def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
         assert answer.error_code == ErrorCode.NONE
 
 
-def test_first_worker_has_what_others_are_given(tmp_path: Path) -> None:
+def test_the_first_worker_has_all_pushed_metrics(tmp_path: Path) -> None:
     """Clients push to any worker."""
     first = free_ports(2)
     broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})

@@ -129,7 +129,7 @@ def _levels(pair: Pair, broker: Any) -> set[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_supported_features_are_told(pair: Pair, version: int) -> None:
+def test_supported_features_are_returned(pair: Pair, version: int) -> None:
     """KIP-1022: in v3 those whose lowest level is 0 are left out."""
 
     def supported(broker: Any) -> set[tuple[str, int, int]]:

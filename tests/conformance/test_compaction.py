@@ -123,7 +123,7 @@ def transaction_indexes(broker: RunningBroker, topic: str) -> dict[str, bytes]:
     return {path.name: data for path in paths if (data := path.read_bytes())}
 
 
-def test_both_cleaners_leave_the_same(tmp_path: Path) -> None:
+def test_both_cleaners_keep_the_same_records(tmp_path: Path) -> None:
     """S15.1: records, offsets, times, headers, sequences, attributes, empty batches, files."""
     dice = random.Random(15)
     origin = OurBroker(tmp_path / "origin", {"log.cleaner.enable": "false"})
@@ -153,7 +153,7 @@ def test_both_cleaners_leave_the_same(tmp_path: Path) -> None:
         assert any(header.attributes & DELETE_HORIZON_BIT for _, header in batches)
 
 
-def test_both_cleaners_leave_the_same_of_transactions(tmp_path: Path) -> None:
+def test_both_cleaners_keep_the_same_of_transactions(tmp_path: Path) -> None:
     """S15.1, KIP-98: records of aborted transactions go; markers stay as long as their records, and until their
     horizon.
 

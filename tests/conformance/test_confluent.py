@@ -95,7 +95,7 @@ def take(source: Consumer, count: int, timeout_s: float = 90) -> list[Message]:
 
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_produced_is_consumed(reference: RunningBroker, topic: str, codec: str, idempotent: bool) -> None:
+def test_produced_records_are_consumed(reference: RunningBroker, topic: str, codec: str, idempotent: bool) -> None:
     """Keys, values, headers, offsets; each codec; with and without idempotence."""
     sent = produce(reference, topic, compression_type=codec, enable_idempotence=idempotent)
 
@@ -141,7 +141,7 @@ def test_members_share_partitions_under_each_assignor(reference: RunningBroker, 
         member.close()
 
 
-def test_commit_is_where_the_next_member_goes_on(reference: RunningBroker, topic: str) -> None:
+def test_the_next_member_continues_at_the_commit(reference: RunningBroker, topic: str) -> None:
     """S18.6: commit of one message, synchronously; its metadata too."""
     produce(reference, topic, 10, enable_idempotence=False)
     partition = TopicPartition(topic, 0)

@@ -164,7 +164,7 @@ def crowd(broker: RunningBroker, tmp_path: Path) -> Iterator[tuple[Crowd, Watche
     crowd.kill()
 
 
-def test_partitions_are_always_somebodys(crowd: tuple[Crowd, Watcher]) -> None:
+def test_partitions_always_have_one_owner(crowd: tuple[Crowd, Watcher]) -> None:
     """S18.1: no partition has two owners in one generation, or none for longer than a session timeout; commits never go
     back; no record is lost, or read again after its batch is committed.
     """

@@ -98,7 +98,7 @@ def wait_for_leaders(client: DataClient) -> None:
         eventually(partial(client.bounds, TOPIC, partition), retried=Refused)
 
 
-def test_the_same_is_left_of_a_damaged_directory(tmp_path: Path) -> None:
+def test_both_recover_the_same_from_a_damaged_directory(tmp_path: Path) -> None:
     """R4: recovery truncates where Apache Kafka does."""
     written = write(tmp_path / "ours", PARTITIONS, clean=False)
     dice = random.Random(1)

@@ -246,7 +246,7 @@ def ids(link: WireClient) -> list[str]:
     return [token.token_id for token in link.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens]
 
 
-def test_tokens_have_the_same_fate(both: list[Secured]) -> None:
+def test_both_brokers_treat_tokens_alike(both: list[Secured]) -> None:
     """Both brokers grant the same tokens and lifetimes, and return the same error where several apply."""
     ours, kafka = (tokens(each).told for each in both)
     assert {what: (ours[what], kafka[what]) for what in kafka if ours[what] != kafka[what]} == {}

@@ -53,7 +53,7 @@ def written(name: str, codec: Codec, configs: dict[str, str]) -> Script:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_clients_have_compressed_becomes_the_same_segments(codec: Codec, twins: Twins) -> None:
+def test_batches_compressed_by_clients_give_the_same_segments(codec: Codec, twins: Twins) -> None:
     """S3.1-S3.3, S4.2: rolled by size and by time, with dense indexes; a later test compares all files."""
     configs = {"internal.segment.bytes": "60000", "segment.ms": "30000", "index.interval.bytes": "500"}
     assert twins.compare(written(f"sent-{codec.name.lower()}", codec, configs)) is None
@@ -61,7 +61,7 @@ def test_what_clients_have_compressed_becomes_the_same_segments(codec: Codec, tw
 
 @pytest.mark.parametrize("compression_type", COMPRESSION_TYPES)
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_what_the_broker_compresses_becomes_the_same_records(codec: Codec, compression_type: str, twins: Twins) -> None:
+def test_batches_compressed_by_the_broker_have_equal_records(codec: Codec, compression_type: str, twins: Twins) -> None:
     """Records, offsets and attributes; compressors may differ in bytes."""
     name = f"made-{compression_type}-of-{codec.name.lower()}"
     assert twins.compare(written(name, codec, {"compression.type": compression_type})) is None

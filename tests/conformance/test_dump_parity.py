@@ -87,7 +87,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=" ".join,
 )
-def test_what_we_wrote(options: tuple[str, ...], written: Path, same_dump: SameDump) -> None:
+def test_our_files(options: tuple[str, ...], written: Path, same_dump: SameDump) -> None:
     """S25.9-S25.12: all files of a partition with each option, also with decoders for other records."""
     told = "".join(same_dump("--files", files, *options) for files in files_to_dump(written))
     assert told.count("Dumping ") > (1 if "--offsets-decoder" in options else 10)  # it ends at a record without a key

@@ -136,7 +136,7 @@ def test_lines_go_through_connect(broker: RunningBroker, tmp_path: Path) -> None
         assert client.values("order-lines") == [b"two apples", b"one pear"]
 
 
-def test_page_tells_of_all() -> None:
+def test_the_page_lists_each_example() -> None:
     """The page lists each folder, and its tested examples have a test here, or are the pipeline's example."""
     page = (EXAMPLES / "README.md").read_text()
     lines = [line for line in page.splitlines() if line.startswith("| [")]

@@ -107,7 +107,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningBr
     running.kill()
 
 
-def test_broker_serves_on_a_directory_that_the_other_has_formatted(broker: RunningBroker) -> None:
+def test_a_broker_starts_on_the_other_ones_format(broker: RunningBroker) -> None:
     """It starts, creates a topic, stores a record and returns it; cluster and directory ids are those of the format."""
     found = read_meta_properties(LOCAL, str(broker.log_dir))
     assert found is not None

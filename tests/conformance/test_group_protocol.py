@@ -29,7 +29,7 @@ def group(reference: RunningBroker, name: str) -> Iterator[Group]:
     group.close()
 
 
-def test_group_lives_and_dies(group: Group) -> None:
+def test_the_life_of_a_group(group: Group) -> None:
     """A new group, a stable generation, a rebalance, an empty group that is deleted."""
     assert group.describe(5).group_state == "Dead"
     missing = group.describe()
@@ -107,7 +107,7 @@ def test_offsets_are_checked_and_kept(group: Group) -> None:
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_static_leader_comes_back(group: Group, version: int) -> None:
+def test_a_static_leader_rejoins(group: Group, version: int) -> None:
     """KIP-345: no rebalance. KIP-814: from v9 on the answer says that it leads and must skip the assignment."""
     one = group.connect()
     group.send_join(one, instance="one")
@@ -135,7 +135,7 @@ def test_static_leader_comes_back(group: Group, version: int) -> None:
     ]
 
 
-def test_static_member_that_comes_back_for_another_topic(group: Group) -> None:
+def test_a_static_member_rejoins_with_another_topic(group: Group) -> None:
     """Without a rebalance it keeps its partitions: their offsets are still in use."""
     one = group.connect()
     group.send_join(one, instance="one")
@@ -149,7 +149,7 @@ def test_static_member_that_comes_back_for_another_topic(group: Group) -> None:
     assert group.delete_offset() is ErrorCode.NONE
 
 
-def test_followers_that_change_start_a_rebalance_and_others_do_not(group: Group) -> None:
+def test_only_changed_followers_start_a_rebalance(group: Group) -> None:
     one, two = group.connect(), group.connect()
     ids = group.stable(one, two)
     leader, follower = (one, two) if group.leader == ids[0] else (two, one)

@@ -151,7 +151,7 @@ _SECURE = "docs/guides/tls-and-sasl.md"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != _SECURE and runnable(page)])
-def test_a_page_does_what_it_says(stage: tuple[Stage, RunningBroker], page: str) -> None:
+def test_the_blocks_of_a_page_run(stage: tuple[Stage, RunningBroker], page: str) -> None:
     """Its blocks run one after the other; programs that read print something."""
     here, broker = stage
     if page.endswith(("troubleshoot.md", "operate.md")):
@@ -172,7 +172,7 @@ def prepare(here: Stage) -> None:
     here.run(Block("", "sh", "\n".join(lines)))
 
 
-def test_the_way_to_tls_and_passwords(tmp_path: Path) -> None:
+def test_the_tls_page_runs(tmp_path: Path) -> None:
     """Certificates, the broker from the page's own properties, a first user, others, ACLs, and a client."""
     port = free_port()
     here = Stage(tmp_path, f"localhost:{port}")
@@ -211,7 +211,7 @@ class _Secure(OurBroker):
             return False
 
 
-def test_nothing_is_left_out_without_a_reason() -> None:
+def test_each_skipped_block_has_a_reason() -> None:
     """A reason without a block is removed; blocks name their language."""
     names = {
         (block.page.removeprefix("docs/guides/"), start)
@@ -225,7 +225,7 @@ def test_nothing_is_left_out_without_a_reason() -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.reason], ids=lambda block: block.page)
-def test_what_is_not_run_is_well_formed(block: Block) -> None:
+def test_skipped_blocks_are_well_formed(block: Block) -> None:
     """The shell and Python parse it."""
     if block.language == "python":
         ast.parse(block.text)

@@ -216,7 +216,7 @@ def stages(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stages]:
         directory.running.kill()
 
 
-def test_a_directory_goes_from_one_to_the_other_and_back_and_again(stages: Stages) -> None:
+def test_a_directory_alternates_between_both_brokers(stages: Stages) -> None:
     """Nothing is lost in either direction, and neither broker complains about the other's files."""
     kafka = stages.take_over("kafka")
     fill(kafka, stages.writer)
@@ -248,7 +248,7 @@ def test_a_directory_goes_from_one_to_the_other_and_back_and_again(stages: Stage
 
 
 @pytest.mark.parametrize("standalone", [False, True][:WAYS], ids=lambda value: "in the log" if value else "configured")
-def test_apache_kafka_takes_a_directory_that_ours_has_made(standalone: bool, tmp_path: Path) -> None:
+def test_apache_kafka_starts_on_our_directory(standalone: bool, tmp_path: Path) -> None:
     """Formatted at the first start, killed once, stopped once; without a complaint."""
     directory = OneDirectory(tmp_path / "node", free_port(), free_port(), standalone=standalone, formatted=False)
     stages = Stages(directory, killed=False)

@@ -46,7 +46,7 @@ def read(broker: RunningBroker) -> list[bytes]:
     return found
 
 
-def test_shipped_file_with_the_lines_of_the_page_is_one_for_both(tmp_path: Path) -> None:
+def test_the_shipped_file_works_for_both_brokers(tmp_path: Path) -> None:
     """pybroker writes, Apache Kafka reads, and pybroker reads again; the file does not change."""
     port = free_port()
     both = properties(port, free_port())

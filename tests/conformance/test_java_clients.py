@@ -58,7 +58,7 @@ def places(lines: list[str]) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_callback_is_told_offset_and_partition_of_each_record(
+def test_a_callback_gets_offset_and_partition_of_each_record(
     java: JavaRunner, reference: RunningBroker, topic: str, acks: str
 ) -> None:
     """S10.10, S29.2: send(record, callback), then flush: offsets count up from 0 in each partition."""
@@ -68,7 +68,7 @@ def test_callback_is_told_offset_and_partition_of_each_record(
     assert all(offsets == list(range(len(offsets))) for offsets in found.values())
 
 
-def test_acks_0_callback_is_told_offset_minus_1(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
+def test_an_acks_0_callback_gets_offset_minus_1(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
     """S10.5: without acknowledgements the offset is unknown."""
     lines = send(java, reference, topic, "acks=0", "enable.idempotence=false", count=3)
 
@@ -122,7 +122,7 @@ def test_too_large_record_is_refused_and_producer_goes_on(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("commit", ["sync", "async"])
-def test_manual_commit_is_where_the_next_member_goes_on(
+def test_the_next_member_continues_at_a_manual_commit(
     java: JavaRunner, reference: RunningBroker, topic: str, commit: str, protocol: str
 ) -> None:
     """S18.6: commitSync and commitAsync; the group resumes there."""

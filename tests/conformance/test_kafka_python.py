@@ -67,7 +67,7 @@ def take(source: KafkaConsumer, count: int, timeout_s: float = 120) -> list[Any]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_produced_is_consumed(reference: RunningBroker, topic: str, codec: str | None) -> None:
+def test_produced_records_are_consumed(reference: RunningBroker, topic: str, codec: str | None) -> None:
     """Keys, values, headers, timestamps and order, under each codec."""
     sent = produce(reference, topic, compression_type=codec)
 
@@ -93,7 +93,7 @@ def test_acks(reference: RunningBroker, topic: str, acks: int | str) -> None:
     source.close()
 
 
-def test_missing_topic_is_made_on_first_use(reference: RunningBroker, name: str) -> None:
+def test_a_missing_topic_is_created_on_first_use(reference: RunningBroker, name: str) -> None:
     """S2.6: auto.create.topics.enable."""
     produce(reference, name, 3)
 
@@ -102,7 +102,7 @@ def test_missing_topic_is_made_on_first_use(reference: RunningBroker, name: str)
     source.close()
 
 
-def test_group_goes_on_where_it_committed(reference: RunningBroker, topic: str) -> None:
+def test_a_group_continues_at_its_commit(reference: RunningBroker, topic: str) -> None:
     """S18.6: a second member of the group begins at the committed offsets."""
     produce(reference, topic)
     first = consumer(reference, topic, group_id=topic, enable_auto_commit=False, max_poll_records=COUNT // 2)

@@ -304,7 +304,7 @@ def clients() -> dict[str, Callable[[JavaRunner], LogIns]]:
 
 
 @pytest.mark.parametrize("client", clients())
-def test_who_comes_in(client: str, brokers: list[OneUserBroker], java: JavaRunner) -> None:
+def test_only_valid_credentials_log_in(client: str, brokers: list[OneUserBroker], java: JavaRunner) -> None:
     """Valid credentials work; others get the same error from both brokers, and ours does not reveal whether a user
     exists.
     """

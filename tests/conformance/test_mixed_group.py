@@ -52,7 +52,7 @@ def members(broker: RunningBroker, load: Load, tmp_path: Path) -> Iterator[Membe
     members.kill()
 
 
-def test_members_come_go_and_die(members: Members) -> None:
+def test_members_join_leave_and_die(members: Members) -> None:
     """S18.1: each record is read, and none again after its batch is committed."""
     members.join("kafka-python")
     going = members.join("aiokafka")

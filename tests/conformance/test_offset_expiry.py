@@ -93,7 +93,7 @@ def _wait(pair: Pair, names: list[str], expected: list[Any], timeout_s: float) -
     eventually(lambda: _states(pair, names), equal_to=(expected, expected), timeout_s=timeout_s, interval_s=0.2)
 
 
-def test_offsets_go_after_their_time(pair: Pair) -> None:
+def test_offsets_expire(pair: Pair) -> None:
     """Offsets with a retention time of their own; at full size, a minute, also those with the broker's."""
     names = ["brief", "half", "simple", "left", "live"]
     members = {}

@@ -111,7 +111,7 @@ def test_clients_of_each_release_read_what_the_others_wrote(broker: RunningBroke
         assert [record.value for record in records] == expected
 
 
-def test_clients_that_find_out_choose_the_newest(broker: RunningBroker, start_broker: StartBroker) -> None:
+def test_clients_that_negotiate_choose_the_newest_version(broker: RunningBroker, start_broker: StartBroker) -> None:
     """Lowest versions do not show a broker's age: kafka-python takes ours for the same version as Kafka 4."""
     found = []
     for each in (broker, start_broker("ours", {"pybroker.legacy.versions": "false"})):
@@ -199,7 +199,7 @@ def test_message_format_version_is_kept_and_honoured(start_broker: StartBroker, 
     assert broker.output.count("message.format.version is a topic key of earlier versions") == 2  # once for each start
 
 
-def test_clients_of_today_use_the_requests_of_today(broker: RunningBroker, java: JavaRunner, name: str) -> None:
+def test_current_clients_use_current_requests(broker: RunningBroker, java: JavaRunner, name: str) -> None:
     """Although old versions are advertised: records with headers, which old messages cannot have, pass both ways."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic(name)

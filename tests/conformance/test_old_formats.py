@@ -169,7 +169,7 @@ def check_times(broker: RunningBroker, topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.startswith("v0")])
-def test_there_are_no_times_in_logs_of_the_first_format(served: RunningBroker, topic: str) -> None:
+def test_logs_of_the_first_format_have_no_times(served: RunningBroker, topic: str) -> None:
     """So no time finds an offset (S12.1); first and last offsets are found."""
     rows = expected_rows(topic)
     with DataClient(HOST, served.port) as client:

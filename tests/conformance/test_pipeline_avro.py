@@ -110,7 +110,7 @@ def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registr
     assert older.select("id", "who").collect() == [Row(1, "ann"), Row(-1, "bob")]
 
 
-def test_schema_that_cannot_be_had_is_told(spark: SparkSession, registry: str, tmp_path: Path) -> None:
+def test_an_unavailable_schema_is_reported(spark: SparkSession, registry: str, tmp_path: Path) -> None:
     """With the key, in a line, before anything is read; also for an unreachable registry, or an unknown subject."""
     for parse, path, problem in (
         (Parse("avro", schema="{"), "parse.schema", "is not JSON"),

@@ -134,7 +134,7 @@ def test_value_that_is_too_long_is_an_error(spark: SparkSession, value: str, par
     [r"(?:\d|[^\d\x20])+", r"(?:\w|;)*", r"(?:\S{1,2}){1,}", r"(?:(?:\w)*;?)*"],
     ids=["or", "star", "times", "nested"],
 )
-def test_group_that_is_repeated_does_not_end_java(spark: SparkSession, group: str) -> None:
+def test_a_repeated_group_does_not_crash_java(spark: SparkSession, group: str) -> None:
     """A repeated group takes stack for each character: a value that exhausts it is an error, in all threads alike."""
     values = ["1;" * 16_384, "1;" * 16_384 + "1", "1;" * 500_000]
 
@@ -163,7 +163,7 @@ def test_access_log_of_a_real_nginx_parses_whole(spark: SparkSession) -> None:
     ).count() == len(lines)
 
 
-def test_request_that_is_no_request_is_a_row_all_the_same(spark: SparkSession) -> None:
+def test_an_invalid_request_is_still_a_row(spark: SparkSession) -> None:
     """nginx logs the bytes that were sent, and 400."""
     line = r'127.0.0.1 - - [21/Nov/2026:14:36:40 +0000] "\x16\x03\x01" 400 157 "-" "-"'
 
@@ -254,7 +254,7 @@ def test_value_without_a_time_is_an_error(spark: SparkSession) -> None:
         ),
     ],
 )
-def test_letter_says_why(spark: SparkSession, parse: Parse, bad: str, why: str) -> None:
+def test_a_dead_letter_has_the_reason(spark: SparkSession, parse: Parse, bad: str, why: str) -> None:
     """And its origin; key and value are unchanged."""
     rows = with_event_time(parsed(records(spark, bad), parse), EventTime("time"))
 
@@ -285,7 +285,7 @@ def test_time_that_no_timestamp_reaches_is_an_error(spark: SparkSession) -> None
         (b"k" * 4000, b"v", None, "key of 4000 bytes"),
     ],
 )
-def test_letter_that_is_too_large_is_cut(
+def test_a_dead_letter_that_is_too_large_is_cut(
     spark: SparkSession, key: bytes, header: bytes, value: bytes | None, cut: str | None
 ) -> None:
     """So that it is no larger than its topic accepts; its headers say that it was cut."""

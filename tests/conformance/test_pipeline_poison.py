@@ -80,7 +80,7 @@ def create(broker: RunningBroker, topic: str, largest: int) -> None:
     wait_for_topic(broker, topic, 1)
 
 
-def test_bad_records_go_to_the_dead_letter_topic_and_good_ones_arrive(
+def test_only_bad_records_go_to_the_dead_letter_topic(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """All parsers read all of it, in several batches."""
@@ -131,7 +131,7 @@ def test_bad_records_go_to_the_dead_letter_topic_and_good_ones_arrive(
         assert not bad, parser
 
 
-def test_line_that_is_longer_than_its_pattern_bears_is_a_letter(
+def test_a_line_too_long_for_its_pattern_is_a_dead_letter(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """Repeated groups take stack for each character; the stream continues."""
@@ -205,7 +205,7 @@ def test_record_that_is_too_large_for_its_letter(
     assert set(told) == set(records)
 
 
-def test_row_that_sql_can_make_nothing_of_is_null(
+def test_a_failing_sql_expression_is_null(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """No number, division by zero, a missing element, a duplicate key, invalid text; in a strict session it fails."""

@@ -38,7 +38,7 @@ def copied(spark: SparkSession, tmp_path: Path, source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
-def test_pattern_reads_what_is_committed(
+def test_a_pattern_reads_committed_records(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """All topics that match, also a later one; uncommitted records only on request."""
@@ -70,7 +70,7 @@ def test_pattern_reads_what_is_committed(
 
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
-def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
+def test_deleted_records_fail_a_stream_or_are_skipped(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """Deleted records that the checkpoint had not read yet: `on_data_loss` decides."""
@@ -127,7 +127,7 @@ def test_pattern_of_topics_that_is_none_is_told_beforehand(spark: SparkSession, 
 
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
-def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
+def test_a_new_checkpoint_beside_old_files_is_rejected(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """The command rejects it: Spark would take the new first batch for the old one, and its rows would be lost."""
@@ -146,7 +146,7 @@ def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
 
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)
-def test_topic_that_cannot_be_written_to_is_found_beforehand(
+def test_an_unwritable_topic_is_reported_before_the_start(
     start_broker: Callable[..., RunningBroker], kind: str, tmp_path: Path
 ) -> None:
     """The topic is missing and is not created automatically, or its limit is too small."""

@@ -98,7 +98,7 @@ def specification(broker: RunningBroker, name: str) -> Callable[..., dict[str, A
     return make
 
 
-def test_specification_to_begin_with_and_the_example(command: Command, broker: RunningBroker) -> None:
+def test_the_initial_specification_and_the_example(command: Command, broker: RunningBroker) -> None:
     """`init` writes one that `check` accepts; `explain` prints the plan of each query of the example."""
     code, out, _ = command.run("init", "my.yaml")
     assert (code, out) == (0, "my.yaml is written: change it, then: pybroker pipeline check my.yaml\n")
@@ -201,7 +201,7 @@ def without_java(folder: Path) -> Iterator[str]:
     yield str(ROOT)
 
 
-def test_java_that_is_missing(
+def test_missing_java(
     command: Command, specification: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Neither in JAVA_HOME, nor on PATH, nor as a package."""
@@ -215,7 +215,7 @@ def test_java_that_is_missing(
     assert line.startswith("Java 17 or newer is needed and none was found. Install one (")
 
 
-def test_jars_that_cannot_be_brought(
+def test_missing_jars(
     command: Command, specification: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """No jar is cached here, and no repository is reachable: the error names the jars, and each tool's message."""

@@ -62,7 +62,7 @@ def replaced(lake: Path) -> Callable[[], Path]:
     return back
 
 
-def test_folder_that_is_away_for_a_while(
+def test_a_folder_that_is_missing_for_a_while(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
     """The stream restarts until the folder is back; rows of the meantime are there once; the other stream is
@@ -92,7 +92,7 @@ def test_folder_that_is_away_for_a_while(
     assert f'pybroker_pipeline_restarts_total{{query="archive"}} {len(waits)}' in metrics.read_text()
 
 
-def test_failure_without_restart_is_the_end_of_all(
+def test_a_failure_without_restart_ends_all_streams(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
     """The command returns the reason, in a line; the next run continues each stream."""
@@ -123,7 +123,7 @@ def test_failure_without_restart_is_the_end_of_all(
     assert again.run(until_all_is_there()) is None
 
 
-def test_brokers_that_are_away_longer_than_clients_wait(
+def test_brokers_down_for_longer_than_client_timeouts(
     spark: SparkSession, start_broker: StartBroker, name: str, tmp_path: Path
 ) -> None:
     """First the sink's broker, which affects only its own stream; then the source's."""

@@ -116,7 +116,7 @@ def stopped(shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: 
     return Stopped(shared_broker("ours"), name, tmp_path)
 
 
-def test_told_to_stop_amid_a_batch(stopped: Stopped, spark: SparkSession) -> None:
+def test_a_stop_during_a_batch(stopped: Stopped, spark: SparkSession) -> None:
     """Part of the batch is written then. No trace is printed, the exit code is 0; the next run repeats the batch."""
     dice = random.Random(5)
     stopped.send()

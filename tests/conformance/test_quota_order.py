@@ -37,7 +37,7 @@ def same_lists(pair: Pair) -> None:
         )
 
 
-def test_as_the_real_one(pair: Pair) -> None:
+def test_quotas_are_listed_in_kafkas_order(pair: Pair) -> None:
     """Entities of one request and of several, keys of one entity, defaults, and after deletions."""
     requests = [
         [entry({"user": "alice"}, KEYS[:2])],

@@ -61,7 +61,7 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
 
 
 @pytest.mark.parametrize("slots", [0, 1000])
-def test_sessions_of_fetches_are_as_many_as_allowed(start_broker: StartBroker, slots: int, name: str) -> None:
+def test_fetch_sessions_are_limited(start_broker: StartBroker, slots: int, name: str) -> None:
     """max.incremental.fetch.session.cache.slots: without a free slot a consumer gets no session (KIP-227)."""
     broker = start_broker("ours", {"max.incremental.fetch.session.cache.slots": str(slots)})
     with WireClient(HOST, broker.port) as client:

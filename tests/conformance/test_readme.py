@@ -47,10 +47,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_prints_what_was_sent(broker: RunningBroker, name: str, tmp_path: Path) -> None:
+def test_a_program_prints_the_sent_records(broker: RunningBroker, name: str, tmp_path: Path) -> None:
     """Each client sends a record and reads one; Spark reads the clients' records, or the test's."""
     if name == "spark":
-        test_program_prints_what_was_sent(broker, "README", tmp_path)
+        test_a_program_prints_the_sent_records(broker, "README", tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", program(name).replace("localhost:9092", broker.bootstrap)],
         cwd=tmp_path,
@@ -63,7 +63,7 @@ def test_program_prints_what_was_sent(broker: RunningBroker, name: str, tmp_path
     assert "two apples" in done.stdout
 
 
-def test_console_tools_do_what_the_lines_say(broker: RunningBroker, java: JavaRunner) -> None:
+def test_the_console_tools_of_the_page_work(broker: RunningBroker, java: JavaRunner) -> None:
     """Create a topic, write and read it, describe groups."""
     lines = re.findall(r"^(?:echo (\w+) \| )?(kafka-[a-z-]+)\.sh (.*)$", JAVA, re.MULTILINE)
     output = ""

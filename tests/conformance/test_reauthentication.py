@@ -243,7 +243,7 @@ CLIENTS: dict[str, Callable[[JavaRunner, dict[str, Any]], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)
-def test_clients_go_on(kind: str, timed: dict[str, Timed], java: JavaRunner) -> None:
+def test_clients_continue(kind: str, timed: dict[str, Timed], java: JavaRunner) -> None:
     """All at the same time, through some sessions: nothing fails, and no client reconnects."""
     door = timed[kind]
     if kind == "ours":

@@ -271,7 +271,7 @@ def test_alterations(name: str, stages: tuple[Stage, Stage]) -> None:
 
 
 @pytest.mark.parametrize("listener", ["STORES", "PEM"])
-def test_certificates_stay_until_there_are_right_ones(listener: str, stages: tuple[Stage, Stage]) -> None:
+def test_a_rejected_certificate_keeps_the_old_one(listener: str, stages: tuple[Stage, Stage]) -> None:
     """A rejected change keeps the earlier one; a deleted value falls back to the file's."""
     kind = {"STORES": "p12", "PEM": "pem"}[listener]
     key = f"{listener.lower()}.ssl.keystore.location"

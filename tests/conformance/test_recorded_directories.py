@@ -105,7 +105,7 @@ def recorded(request: pytest.FixtureRequest) -> Path:
     return LOGS / str(request.param)
 
 
-def test_all_that_is_there_is_served(recorded: Path, tmp_path: Path) -> None:
+def test_all_stored_records_are_served(recorded: Path, tmp_path: Path) -> None:
     """Bytes, offsets and ends; damaged logs as Apache Kafka recovers them."""
     expected = LOGS / (RECOVERED.get(recorded.name) or recorded.name)
     starts = read_offsets(LOCAL, str(expected / LOG_START_OFFSETS))

@@ -106,8 +106,6 @@ def test_values_of_each_key(key: str, pair: tuple[RunningBroker, RunningBroker])
 
 
 @pytest.mark.parametrize("settings", COMBINATIONS, ids=str)
-def test_settings_that_do_not_go_together(
-    settings: Mapping[str, str], pair: tuple[RunningBroker, RunningBroker]
-) -> None:
+def test_conflicting_settings(settings: Mapping[str, str], pair: tuple[RunningBroker, RunningBroker]) -> None:
     """And keys that do not exist (any more)."""
     assert not differences(*pair, settings)

@@ -245,7 +245,7 @@ def _move(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) ->
     ids=lambda each: str(each)[:60],
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_moves_that_cannot_be(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) -> None:
+def test_impossible_moves(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) -> None:
     """KIP-113: only whole paths of log directories, and only existing partitions."""
     ours, kafka = _move(pair, version, wanted)
     assert ours == kafka
@@ -297,7 +297,7 @@ def test_a_partition_moves_there_and_back(pair: Pair) -> None:
     )
 
 
-def test_a_partition_is_made_where_it_was_sent_before(pair: Pair) -> None:
+def test_a_partition_is_created_in_its_assigned_directory(pair: Pair) -> None:
     """It does not exist yet, but the assignment is remembered."""
     for directory in (1, 2):
         name = f"sent-to-{directory}"
@@ -313,7 +313,7 @@ def test_a_partition_is_made_where_it_was_sent_before(pair: Pair) -> None:
         )
 
 
-def test_a_slow_move_is_seen_and_can_be_called_off(pair: Pair) -> None:
+def test_a_slow_move_is_visible_and_can_be_cancelled(pair: Pair) -> None:
     """Meanwhile the partition is in both directories, in one as future; a deleted topic is in neither."""
     name = "slow"
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)

@@ -104,7 +104,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
 @pytest.mark.parametrize(
     "kinds", [(Librdkafka, Java), (Librdkafka, KafkaPython, Java)], ids=["another-port", "same-port"]
 )
-def test_clients_go_on(broker: RunningBroker, java: JavaRunner, kinds: tuple[Callable[..., Client], ...]) -> None:
+def test_clients_continue(broker: RunningBroker, java: JavaRunner, kinds: tuple[Callable[..., Client], ...]) -> None:
     """S18.8: a broker is identified by its id, not its address; groups and their offsets survive.
 
     Producers retry requests in flight (S10.9). Where the port changes, clients are given both addresses.

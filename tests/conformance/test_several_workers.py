@@ -74,7 +74,7 @@ def test_java_share_consumers_see_each_record_once(broker: WorkersBroker, java: 
 
 
 @pytest.mark.parametrize("worker", [0, 1])
-def test_tools_find_what_the_other_worker_has(
+def test_tools_find_the_other_workers_partitions(
     broker: WorkersBroker, java: JavaRunner, topic: str, worker: int, tmp_path: Path
 ) -> None:
     """From either worker: offsets, deletion of records, a group's lag, log directories."""

@@ -140,7 +140,7 @@ def test_fetches_are_limited_as_in_kafka(pair: Pair, name: str) -> None:
     same(pair, play)
 
 
-def test_portions_of_failing_records_count_what_is_given_before_them(pair: Pair, name: str) -> None:
+def test_limits_of_failing_records_include_earlier_ones(pair: Pair, name: str) -> None:
     """A batch with such records begins an answer. Groups without renewals report the records' owner."""
 
     def play(broker: RunningBroker) -> list[str]:
@@ -185,7 +185,7 @@ def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
     same(pair, play)
 
 
-def test_lock_that_ends_gives_the_records_to_the_next(pair: Pair, name: str) -> None:
+def test_an_expired_lock_releases_its_records(pair: Pair, name: str) -> None:
     """With a higher delivery count; without acknowledged records."""
 
     def play(broker: RunningBroker) -> list[str]:
@@ -202,7 +202,7 @@ def test_lock_that_ends_gives_the_records_to_the_next(pair: Pair, name: str) -> 
     same(pair, play)
 
 
-def test_only_committed_records_if_the_group_says_so(pair: Pair, name: str) -> None:
+def test_a_group_may_read_only_committed_records(pair: Pair, name: str) -> None:
     """share.isolation.level: up to the last stable offset, without aborted transactions."""
 
     def play(broker: RunningBroker) -> list[str]:
@@ -303,7 +303,7 @@ SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 
 
-def test_offsets_of_topics_that_are_named_again(pair: Pair, name: str) -> None:
+def test_offsets_of_topics_named_twice(pair: Pair, name: str) -> None:
     """They get one answer; a topic without partitions is answered if it exists."""
 
     def play(broker: RunningBroker) -> list[str]:

@@ -59,7 +59,7 @@ def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
         assert one == other, f"step {number}"
 
 
-def test_partitions_without_acknowledgements_are_answered_beside_others(pair: Pair, name: str) -> None:
+def test_partitions_without_acknowledgements_are_answered(pair: Pair, name: str) -> None:
     """Missing partitions are reported; overlapping ranges are rejected, after unknown topics."""
 
     def play(broker: RunningBroker) -> list[str]:
@@ -79,7 +79,7 @@ def test_partitions_without_acknowledgements_are_answered_beside_others(pair: Pa
     same(pair, play)
 
 
-def test_a_request_that_asks_for_what_is_not_possible_is_one_of_the_session(pair: Pair, name: str) -> None:
+def test_an_impossible_request_counts_for_the_session(pair: Pair, name: str) -> None:
     """A session may begin with a renewal of nothing; an invalid mode matters only for a fetch."""
 
     def play(broker: RunningBroker) -> list[str]:
@@ -141,7 +141,7 @@ def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: RunningB
 
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
-def test_member_without_a_place_waits_before_it_is_refused(start_broker: StartBroker, kind: str, name: str) -> None:
+def test_a_member_without_a_session_slot_is_rejected_late(start_broker: StartBroker, kind: str, name: str) -> None:
     """group.share.max.share.sessions. Otherwise it would retry at once."""
     broker = start_broker(
         kind, {**SHARE_PROPERTIES, "group.share.max.size": "10", "group.share.max.share.sessions": "100"}

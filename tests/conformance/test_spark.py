@@ -248,7 +248,7 @@ def test_only_a_consumer_joins_a_group(
 
 
 @COSTLY_BOTH_WAYS
-def test_stream_of_what_is_committed_passes_over_gaps(
+def test_a_stream_of_committed_records_skips_gaps(
     spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job
 ) -> None:
     """In small batches, some with only markers and aborted records; up to the first open transaction."""

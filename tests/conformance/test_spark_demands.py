@@ -43,7 +43,7 @@ def fill(bootstrap: str, topic: str, count: int, timestamp_ms: int, partition: i
 
 
 @BOTH_WAYS
-def test_time_that_no_record_has_is_an_error_or_the_end(
+def test_a_time_after_all_records_is_an_error_or_the_end(
     spark: SparkSession, reference: RunningBroker, way: str, client: DataClient, name: str, tmp_path: Path
 ) -> None:
     """For one partition of two, by the strategy, for a batch and for a stream that begins."""
@@ -94,7 +94,7 @@ def check_loss(spark: SparkSession, bootstrap: str, topic: str, directory: Path,
 
 
 @BOTH_WAYS
-def test_records_that_were_deleted_fail_a_query_or_are_passed_over(
+def test_deleted_records_fail_a_query_or_are_skipped(
     spark: SparkSession, reference: RunningBroker, way: str, name: str, tmp_path: Path
 ) -> None:
     """Records that DeleteRecords removed before the streams read them."""
@@ -122,7 +122,7 @@ def client_of(broker: Broker) -> DataClient:
 
 
 @pytest.mark.parametrize("way", WAYS, indirect=True)
-def test_records_that_retention_took_fail_a_query_or_are_passed_over(
+def test_expired_records_fail_a_query_or_are_skipped(
     spark: SparkSession, controlled: Broker, way: str, name: str, tmp_path: Path
 ) -> None:
     """By retention.ms, segment by segment, while the streams were stopped."""
@@ -145,7 +145,7 @@ def test_records_that_retention_took_fail_a_query_or_are_passed_over(
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_sink_is_idempotent_unless_it_waits_for_less(
+def test_a_sink_is_idempotent_with_acks_all(
     spark: SparkSession, reference: RunningBroker, client: DataClient, name: str, acks: str
 ) -> None:
     """Each row is there at each level of acks; with acks=all its batches have a producer id."""
@@ -161,7 +161,7 @@ def test_sink_is_idempotent_unless_it_waits_for_less(
 
 
 @pytest.mark.parametrize(("acks", "again"), [("all", 0), ("1", 1)])
-def test_sink_whose_answer_was_lost_sends_again(
+def test_a_sink_resends_after_a_lost_answer(
     spark: SparkSession, controlled: Broker, name: str, acks: str, again: int
 ) -> None:
     """An idempotent producer's repeated record is there once; another producer's, twice."""

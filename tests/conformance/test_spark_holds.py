@@ -134,7 +134,7 @@ def stage(spark: SparkSession, tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("kind", ["kafka", "pybroker"])
-def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
+def test_a_query_with_a_hold_loses_no_record(stage: Stage, kind: str) -> None:
     """Although all its unread records have expired; the other query fails, with warnings before and after."""
     stage.produce("held", "let-go")
     for topic in ("held", "let-go"):
@@ -168,7 +168,7 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
     assert stage.offsets("of-let-go") == [*range(COUNT), *range(2 * COUNT, 3 * COUNT)]
 
 
-def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> None:
+def test_a_partition_added_while_a_query_is_down_is_held(stage: Stage) -> None:
     """The whole partition, though no batch of the query names it; the query then reads it from its beginning."""
     stage.produce("held")
     assert stage.run("of-held", "kafka", "held") is None
@@ -184,7 +184,7 @@ def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> Non
     assert stage.offsets("of-held") == sorted([*range(COUNT), *range(COUNT)])
 
 
-def test_archive_that_is_held_for_gets_all(stage: Stage, tmp_path: Path) -> None:
+def test_an_archive_with_a_hold_gets_all_records(stage: Stage, tmp_path: Path) -> None:
     """Records stay until they are archived, and no longer; the other topic loses them, with a warning."""
     # an empty folder may be an unmounted volume: everything would be held
     (tmp_path / "state" / "no-checkpoint").mkdir()

@@ -49,7 +49,7 @@ def driver(broker: RunningBroker, topic: str, directory: Path) -> Iterator[subpr
         process.wait()
 
 
-def test_driver_that_is_killed_and_a_topic_that_grows(
+def test_a_killed_driver_and_a_growing_topic(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
     """Killed during a batch; another driver continues from the checkpoint, and reads new partitions from their

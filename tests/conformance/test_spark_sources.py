@@ -96,7 +96,7 @@ def test_directory_equals_the_topic(session: SparkSession, broker: RunningBroker
     assert chosen.count() == opened(session.read, "kafka", broker.bootstrap, subscribe=topic).count()
 
 
-def test_stream_goes_on_where_it_stopped(
+def test_a_stream_continues_where_it_stopped(
     session: SparkSession, broker: RunningBroker, topic: str, tmp_path: Path
 ) -> None:
     """Stopped in the middle, run to the end, and once more after new records: each row once."""
@@ -141,7 +141,7 @@ def fill(broker: RunningBroker, topic: str, numbers: range) -> None:
     assert producer.flush(60) == 0
 
 
-def test_data_loss_fails_the_query_or_is_passed_over(
+def test_data_loss_fails_the_query_or_is_skipped(
     session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
 ) -> None:
     """Records that were deleted before they were read, by a batch and by a stopped stream."""

@@ -46,7 +46,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_bad_value_is_told_with_its_place(line: str, tmp_path: Path) -> None:
+def test_a_bad_value_is_reported_with_its_position(line: str, tmp_path: Path) -> None:
     """File and line, key and value, allowed values; exit code 2, nothing on standard output."""
     ended = run_broker(tmp_path, f"# a comment\n\n{line}\n")
     key, value = re.split(r"\s*=\s*", line)
@@ -54,7 +54,7 @@ def test_bad_value_is_told_with_its_place(line: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["server.properties"]
 
 
-def test_all_bad_values_are_told_at_once(tmp_path: Path) -> None:
+def test_all_bad_values_are_reported_at_once(tmp_path: Path) -> None:
     """One line each: in the file, in the environment, on the command line."""
     ended = run_broker(
         tmp_path,
@@ -74,7 +74,7 @@ def test_all_bad_values_are_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_key_is_told_with_the_nearest(strict: bool, tmp_path: Path) -> None:
+def test_an_unknown_key_is_reported_with_the_nearest(strict: bool, tmp_path: Path) -> None:
     """A warning, because users' files have keys of their plugins; with --strict an error."""
     taken = socket.create_server((HOST, 0))  # so that the start ends in any case
     listener = f"PLAINTEXT://{HOST}:{taken.getsockname()[1]}"
@@ -187,7 +187,7 @@ def test_one_of_several_directories_in_use(start_broker: StartBroker, tmp_path: 
         refused(tmp_path, f"({text}|{with_first})", broker.log_dir, **{"log.dirs": dirs})
 
 
-def test_kafka_and_we_keep_each_other_out(start_broker: StartBroker, tmp_path: Path) -> None:
+def test_kafka_and_pybroker_lock_each_other_out(start_broker: StartBroker, tmp_path: Path) -> None:
     """Both take a POSIX record lock on .lock."""
     kafka = start_broker("kafka")
     text = re.escape(f"{kafka.log_dir}: is in use by another broker, which holds its .lock file")

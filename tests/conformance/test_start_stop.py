@@ -111,7 +111,7 @@ def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], b
         assert offsets[-1] + 1 == produce(client, b"next")
 
 
-def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker) -> None:
+def test_waiting_members_get_not_coordinator(broker: OurBroker) -> None:
     """A parked JoinGroup is answered NOT_COORDINATOR, so that its client retries once the broker is back."""
     first, second = WireClient(HOST, broker.port), WireClient(HOST, broker.port)
     first.call(FIND_COORDINATOR, 2, key="group", key_type=0)
@@ -131,7 +131,7 @@ def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker
     assert broker.wait(BOUND_S) == 0
 
 
-def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
+def test_a_later_second_signal_ends_the_broker_at_once(broker: OurBroker) -> None:
     """Acknowledged records survive, after a recovery.
 
     A clean stop takes two seconds: on a machine that pauses for one, the second signal comes too late.

@@ -48,7 +48,7 @@ def state_and_assignments(broker: RunningBroker, group: str) -> tuple[str, dict[
     return described.group_state, {each.group_instance_id: each.member_assignment for each in described.members}
 
 
-def test_static_member_comes_back_to_its_partitions(reference: RunningBroker, name: str) -> None:
+def test_a_static_member_returns_to_its_partitions(reference: RunningBroker, name: str) -> None:
     """Its partitions stay reserved, the other member is not disturbed, and offsets continue."""
     admin = AdminClient({"bootstrap.servers": reference.bootstrap})
     admin.create_topics([NewTopic(name, 4, 1)])[name].result(60)

@@ -112,7 +112,7 @@ def test_the_most_specific_quota_counts_alone(pair: Pair, level: int) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, 0])
-def test_who_has_to_wait_is_not_listened_to(pair: Pair, acks: int) -> None:
+def test_a_throttled_connection_is_muted(pair: Pair, acks: int) -> None:
     """The answer comes at once, with the throttle time; the connection's next request waits, another connection's does
     not.
     """

@@ -112,7 +112,7 @@ def test_newcomers_fence(producer: Producer):
     assert producer.state() == "Empty 2"
 
 
-def test_producer_goes_on(producer: Producer):
+def test_a_producer_continues(producer: Producer):
     """KIP-360."""
     assert producer.init(("P0", 0)) == "NONE P0 1"
     assert producer.init(("P0", 0)) == "NONE P0 1"

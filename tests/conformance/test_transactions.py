@@ -194,7 +194,7 @@ def test_java_producer_ends_its_transaction(
 
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)
-def test_transaction_of_a_java_producer_that_was_killed_ends_with_its_time(
+def test_a_killed_java_producers_transaction_times_out(
     start_broker: StartBroker, java_classpath: list[Path], kind: str
 ):
     """S20.16: the coordinator is not informed, so it waits for the transaction's timeout."""

@@ -42,7 +42,7 @@ def places(events: list[dict[str, object]]) -> dict[tuple[object, object], objec
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_consumers_find_what_the_producer_was_told(
+def test_consumers_find_all_acknowledged_records(
     reference: RunningBroker, client: DataClient, name: str, tmp_path: Path, protocol: str
 ) -> None:
     """The second consumer continues at the first one's commits."""
@@ -74,7 +74,7 @@ def test_consumers_find_what_the_producer_was_told(
     assert client.committed(name, name, range(PARTITIONS)) == [ends[index] or -1 for index in range(PARTITIONS)]
 
 
-def test_tools_that_are_told_to_stop_have_done_what_they_say(
+def test_stopped_tools_report_what_they_did(
     reference: RunningBroker, client: DataClient, name: str, tmp_path: Path
 ) -> None:
     """The producer's records are acknowledged, except one that it still tries to send after its close; the consumer has

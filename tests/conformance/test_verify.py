@@ -71,7 +71,7 @@ def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
-def test_broker_starts_on_what_was_repaired(kind: str, tmp_path: Path) -> None:
+def test_a_broker_starts_on_a_repaired_directory(kind: str, tmp_path: Path) -> None:
     """A repaired log is served up to the damage."""
     broker = BROKERS[kind](tmp_path / "broker")
     try:

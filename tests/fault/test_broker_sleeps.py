@@ -49,7 +49,7 @@ def asleep(broker: OurBroker) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("jump_ms", [0, HOUR_MS], ids=["for-a-while", "for-an-hour"])
-def test_clients_go_on_where_they_were(tmp_path: Path, history: History, jump_ms: int) -> None:
+def test_clients_continue_where_they_were(tmp_path: Path, history: History, jump_ms: int) -> None:
     """Longer than sessions and requests last. Where the wall clock jumps an hour, longer than transactions too."""
     broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS)})
     try:
@@ -67,8 +67,8 @@ def test_clients_go_on_where_they_were(tmp_path: Path, history: History, jump_ms
         broker.kill()
 
 
-def test_nobody_commits_for_a_generation_that_is_over(tmp_path: Path) -> None:
-    """A commit that arrived during the sleep is accepted or rejected, as its response says. A later one is rejected."""
+def test_commits_of_an_expired_generation_are_rejected(tmp_path: Path) -> None:
+    """A commit that arrives during the sleep is accepted or rejected, as its response says. Later ones are rejected."""
     broker = OurBroker(tmp_path, {**PROPERTIES, **sessions(PATIENT_SESSION_MS)})
     group = Group(broker, "classic", "c")
     session = ConsumerSession(broker, "modern", {"m": 1})

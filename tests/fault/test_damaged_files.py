@@ -124,7 +124,7 @@ def test_damaged_files_lose_nothing(damage: Damage, patterns: list[str], written
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_meta_properties_are_refused(damage: Damage, directories: dict[bool, Written], tmp_path: Path) -> None:
-    """No other file says whose data this is. As in Kafka, the broker does not start, and changes nothing."""
+    """No other file identifies the owner of the data. As in Kafka, the broker does not start, and changes nothing."""
     log_dir = tmp_path / "logs"
     shutil.copytree(directories[True].log_dir, log_dir)
     damage(log_dir / "meta.properties")

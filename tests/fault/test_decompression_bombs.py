@@ -34,7 +34,7 @@ MOST_BYTES = 16 * MIB
 CLIENTS = min(scaled(3), 40)
 #: How much the broker's own memory may grow: some requests of 16 MiB. It decompresses almost nothing itself.
 GROWTH_BYTES = 128 * MIB
-#: The memory of all workers: two at a time with 256 MiB each, twice, and what they need themselves.
+#: The memory of all workers: two at a time with 256 MiB each, twice, and their own.
 WORKERS_BYTES = 1280 * MIB
 PROPERTIES = {
     "message.max.bytes": str(MOST_BYTES),
@@ -108,7 +108,7 @@ def test_bombs_are_refused_where_records_are_opened(broker: OurBroker) -> None:
             client.produce(topic, batch(b"value", key=b"key"))
     for codes in found.values():
         assert codes[True] == {ErrorCode.MESSAGE_TOO_LARGE}
-    # No key; and compressed records that all say that they are the first one. Neither is wrong where they are repacked
+    # No key; and compressed records that all claim offset 0. Neither is an error where they are re-encoded.
     assert found["keyed"][False] == {ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR}
     assert found["repacked"][False] <= {ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR}
 
@@ -172,14 +172,14 @@ def test_bombs_in_a_log_are_not_converted(broker: OurBroker) -> None:
 
 @pytest.mark.usefixtures("watch")
 def test_bombs_stop_the_cleaner_of_their_partition_alone(broker: OurBroker) -> None:
-    """Their partition is cleaned, or it is not cleaned any more and the log says so. Other partitions are cleaned."""
+    """Their partition is cleaned, or its cleaning ends with a log line. Other partitions are cleaned."""
     segments = {"late": MOST_BYTES, "other": 4096}
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         for topic, size in segments.items():
             client.create_topic(topic, configs={"internal.segment.bytes": size, "min.cleanable.dirty.ratio": 0.01})
         for _, made in bombs():
             client.produce("late", made)
-        for _ in range(2):  # a segment more, so that those of the bombs are to be cleaned
+        for _ in range(2):  # one more segment, so that those with the bombs are due for cleaning
             client.produce("late", batch(bytes(MOST_BYTES * 5 // 8), key=b"key"))
         for _ in range(100):
             client.produce("other", batch(bytes(1000), key=b"key"))

@@ -258,7 +258,7 @@ def test_directory_that_cannot_be_read_at_the_start(tmp_path: Path) -> None:
     failing = [partition for partition, place in places.items() if place == "failing"]
     log = tmp_path / f"failing/events-{failing[0]}/00000000000000000000.log"
     log.rename(tmp_path / "log")
-    log.symlink_to(log)  # whoever opens it gets an error that is not "no such file"
+    log.symlink_to(log)  # opening it is an error, but not "no such file"
     broker.start()
     with DataClient(HOST, broker.port) as client:
         assert directory_errors(client) == {"data": 0, "failing": OFFLINE}
@@ -347,7 +347,7 @@ def test_disk_that_is_found_full_by_the_stop(tmp_path: Path) -> None:
             writer.write(client)
     limit = len(broker.output) + 2000
     metadata = tmp_path / "full/__cluster_metadata-0/00000000000000000000.log"
-    assert metadata.stat().st_size > limit  # so that the stop can add nothing to it
+    assert metadata.stat().st_size > limit  # so that the stop cannot write to it
     resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, limit))
     assert broker.stop() == 0
     assert is_quiet(broker), broker.output

@@ -1,7 +1,7 @@
-"""One flipped bit, in any file of a log directory, at any place: what readers get is what was written, or less, never
-something else; and what is less is told.
+"""One flipped bit, in any file of a log directory, at any position: readers never get wrong records.
 
-2,000 bits at the full size. The directory is left by a stop, or by a kill; each bit is flipped in a copy of it.
+They get the original records or fewer, and a loss is reported. 2,000 bits at the full size. The directory comes from a
+stop, or from a kill; each bit is flipped in a copy of it.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ def after(one: Place, other: Place) -> bool:
     return (one.file, one.position) > (other.file, other.position)
 
 
-def test_bits_that_the_checksum_covers(original: Original, tmp_path: Path) -> None:
-    """`pybroker verify` names the batch. R4 after a kill: the log ends before it, and what is cut is kept. R3 after a
-    stop: nobody looks.
+def test_flipped_bits_under_the_checksum(original: Original, tmp_path: Path) -> None:
+    """`pybroker verify` names the batch. R4 after a kill: the log ends before it, and the rest is kept. R3 after a
+    stop: no check.
     """
     random = Random(1)
     for _ in range(scaled(8)):
@@ -163,9 +163,9 @@ def test_bits_that_the_checksum_covers(original: Original, tmp_path: Path) -> No
         manager.close(T0)
 
 
-def test_bits_that_the_checksum_leaves_out(original: Original, tmp_path: Path) -> None:
-    """Base offset, length, leader epoch, magic: the log can be read on, and no offset that was given is given again
-    below what is still there.
+def test_flipped_bits_outside_the_checksum(original: Original, tmp_path: Path) -> None:
+    """Base offset, length, leader epoch, magic: the log stays readable, and no used offset is reused below the
+    remaining records.
     """
     random = Random(2)
     for _ in range(scaled(8)):
@@ -186,7 +186,7 @@ def test_bits_that_the_checksum_leaves_out(original: Original, tmp_path: Path) -
         assert set(readable.values()) <= set(original.values.values()), "nothing is made up"
         for earlier in original.batches:
             if after(place, earlier):
-                assert earlier.header.last_offset in readable, "what comes before the damage is there"
+                assert earlier.header.last_offset in readable, "records before the damage are readable"
         end_offset = log.log_end_offset
         goes_on(log)
         manager.close(T0)
@@ -196,7 +196,7 @@ def test_bits_that_the_checksum_leaves_out(original: Original, tmp_path: Path) -
 
 
 def readable_values(log: PartitionLog) -> dict[int, bytes | None]:
-    """Return what consumers get that skip what they cannot read. Offsets go up."""
+    """Return the records of consumers that skip unreadable ones. Offsets increase."""
     found: dict[int, bytes | None] = {}
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -212,8 +212,8 @@ def readable_values(log: PartitionLog) -> dict[int, bytes | None]:
 
 
 @pytest.mark.parametrize("kind", [*SUFFIXES, *SMALL])
-def test_bits_of_what_is_derived(kind: str, original: Original, tmp_path: Path) -> None:
-    """R6, D2: indexes, snapshots, epochs, checkpoints, the topic id. Everything is read as before."""
+def test_flipped_bits_in_derived_files(kind: str, original: Original, tmp_path: Path) -> None:
+    """R6, D2: indexes, snapshots, epochs, checkpoints, the topic id. All records are read as before."""
     random = Random(kind)
     pattern = f"orders-0/*.{kind}" if kind in SUFFIXES else f"**/{kind}"
     for _ in range(scaled(2)):

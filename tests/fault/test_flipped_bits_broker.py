@@ -1,7 +1,7 @@
 """One flipped bit in a file that the broker needs itself: meta.properties, the metadata log, committed offsets.
 
-The broker starts with what it can trust and reports the damage with file and place, or it gives the reason in one line.
-Everything that the bit did not hit is there, and nothing is invented.
+The broker starts with the data it can trust and reports the damage with file and position, or it reports the reason in
+one line. Everything that the bit did not hit is there, and nothing is invented.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def started(directory: Path) -> OurBroker | str:
         f"{METADATA}/*.snapshot",
     ],
 )
-def test_bits_of_what_says_whose_the_data_is(pattern: str, original: Original, tmp_path: Path) -> None:
-    """S16.9: topics that are lost are reported, with the place in the metadata log, and their files are kept."""
+def test_flipped_bits_in_ownership_files(pattern: str, original: Original, tmp_path: Path) -> None:
+    """S16.9: lost topics are reported, with the position in the metadata log, and their files are kept."""
     random = Random(pattern)
     for _ in range(scaled(1)):
         directory = original.copy(tmp_path / "copy")
@@ -131,7 +131,7 @@ def test_bits_of_what_says_whose_the_data_is(pattern: str, original: Original, t
 
 @pytest.mark.parametrize("where", ["records", "header"])
 def test_bits_of_committed_offsets(where: str, original: Original, tmp_path: Path) -> None:
-    """A commit with a wrong checksum is ignored. After a kill the commits behind it are cut off too (R4)."""
+    """A commit with a wrong checksum is ignored. After a kill the later commits are cut off too (R4)."""
     random = Random(where)
     for _ in range(scaled(2)):
         directory = original.copy(tmp_path / "copy")

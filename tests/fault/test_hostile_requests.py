@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 class Log:
-    """Return what the broker prints while it receives requests."""
+    """The broker's output while it receives requests."""
 
     def __init__(self, broker: OurBroker) -> None:
         self._path = broker.directory / "output.txt"

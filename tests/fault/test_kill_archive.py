@@ -27,7 +27,7 @@ RECORDS = 33
 
 
 def archived(lake: Path) -> list[dict[str, Any]]:
-    """Return what any reader of Parquet sees of an archive, by offset."""
+    """Return an archive's rows by offset, as any reader of Parquet sees them."""
     rows = [row for path in lake.glob("topic=*/date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
     return sorted(rows, key=lambda row: row["offset"])
 

@@ -76,7 +76,7 @@ class Writer:
 
 
 def cleaned_up_to(broker: OurBroker, topic: str) -> int:
-    """Return the contents of the checkpoint."""
+    """Return the offset in the cleaner's checkpoint."""
     path = broker.log_dir / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     return next((int(line.split()[2]) for line in lines if line.startswith(topic + " ")), 0)

@@ -1,4 +1,4 @@
-"""kill -9 under a consumer group, repeatedly: what a heartbeat acknowledged holds, and no commit is lost."""
+"""kill -9 under a consumer group, repeatedly: acknowledged heartbeats and commits hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Member(threading.Thread):
         self.owned: list[int] = []
         self.committed: dict[int, int] = {}
         self.told: tuple[str, int] = ("", 0)
-        """Id and epoch as of the last answer."""
+        """id and epoch of the last answer"""
 
     def run(self) -> None:
         try:
@@ -85,7 +85,7 @@ class Member(threading.Thread):
                 self.committed[partition] = offset
 
 
-def test_members_go_on_where_they_were(tmp_path: Path) -> None:
+def test_members_continue_where_they_were(tmp_path: Path) -> None:
     """No epoch goes back, no partition has two owners, no acknowledged commit is lost."""
     chance = random.Random(848)
     broker = OurBroker(tmp_path, PROPERTIES)

@@ -45,7 +45,7 @@ def settled_log(client: DataClient) -> tuple[int, int, dict[int, bytes]]:
     deadline = time.monotonic() + 120
     while True:
         start, end = client.bounds("events")
-        with suppress(Refused):  # what was to be read next is gone
+        with suppress(Refused):  # the next records are deleted
             found = {record.offset: bytes(record.value or b"") for record in client.read_all("events")}
             if start > 0 and client.bounds("events") == (start, end):
                 return start, end, found

@@ -47,7 +47,7 @@ def limit(client: DataClient, bytes_per_second: int) -> None:
 
 
 def places(client: DataClient) -> dict[int, tuple[str, bool]]:
-    """Return where each partition is, and whether it is moving away from there."""
+    """Return each partition's directory, and whether the partition is moving to another."""
     found: dict[int, str] = {}
     moving = set()
     for directory in client.call(DESCRIBE_LOG_DIRS, 5, topics=None).results:
@@ -80,7 +80,7 @@ def move_all(client: DataClient, directories: tuple[str, str]) -> None:
     assert {each.error_code for result in answer.results for each in result.partitions} == {0}
 
 
-def test_moves_go_on_after_kills(broker: OurBroker, tmp_path: Path) -> None:
+def test_moves_continue_after_kills(broker: OurBroker, tmp_path: Path) -> None:
     """KIP-113: copies are resumed, no partition is twice or nowhere, and its producer loses and repeats nothing."""
     directories = (f"{tmp_path}/logs", f"{tmp_path}/logs-2")
     dice = random.Random(17)

@@ -26,7 +26,7 @@ from tests.support.txn_client import TxnClient
 KILLS = min(20, scaled(2))
 RECORDS = 150 * KILLS
 DEADLINE_S = 60 + 15 * KILLS
-#: How long a worker that ended stays down: two of the same id would only fence each other.
+#: how long an ended worker stays down: two with the same id would only fence each other
 PAUSE_S = 1.5
 
 JAVA = Path(__file__).parent / "java"
@@ -101,7 +101,7 @@ def test_each_record_arrives_exactly_once(
 ) -> None:
     """S24.2, S20.6: with zombies, aborts, time-outs and kills; and no transaction hangs in the end.
 
-    To the readers of what was moved it is as one transaction of one producer: all of it is there, once, in order.
+    Readers of the moved records see one transaction of one producer: all of it, once, in order.
     """
     chance = random.Random(kind)
     with DataClient(HOST, broker.port) as client:

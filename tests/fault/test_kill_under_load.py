@@ -1,8 +1,8 @@
-"""kill -9 in the middle of load, repeatedly: acknowledged records are there, once, in order, and nothing goes back.
+"""kill -9 under load, repeatedly: acknowledged records are there, once, in order, and no offset goes back.
 
-Producers continue through all of it like real ones: they resend unacknowledged records with the same sequences, and
-ask for the end of a transaction if they do not know it. What clients saw is recorded (tests/support/history.py) and
-checked by tests/support/checker.py, which knows nothing of the broker.
+Producers continue throughout like real ones: they resend unacknowledged records with the same sequences, and ask for
+the end of a transaction if they do not know it. The clients' history (tests/support/history.py) is checked by
+tests/support/checker.py, which knows nothing of the broker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.wire import Closed
 
 PARTITIONS = 3
 KILLS = min(100, scaled(10))
-#: Between two steps of who works by hand: a run of many kills leaves no more behind than a start has time for.
+#: Between two steps of a raw client: a run of many kills must not leave more than a start can read in time.
 PAUSE_S = 0.005
 # Segments roll every few dozen batches, so that kills hit rolls too.
 TOPIC_CONFIGS = {"internal.segment.bytes": 64 * 1024, "segment.index.bytes": 4096, "index.interval.bytes": 1024}
@@ -46,7 +46,7 @@ MODES = {"page-cache": {}, "group-commit": {"log.flush.interval.messages": "1"}}
 
 
 class Load(threading.Thread):
-    """Works against a broker that dies and returns. `failure` is the error that it should not have seen."""
+    """Works against a broker that dies and returns. `failure` is an error that it must not see."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -74,7 +74,7 @@ class Load(threading.Thread):
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Let it finish. Raises the error that it failed with."""
+        """Let it finish. Raises its failure."""
         self.stopping.set()
         self.join(120)
         assert not self.is_alive()
@@ -153,7 +153,7 @@ class Committer(Load):
                     raise
                 continue
             assert all((self.done or -1) <= offset <= self.sent for offset in found), (self.done, found, self.sent)
-            self.done = max(self.done, min(found))  # what was seen once may not go back either
+            self.done = max(self.done, min(found))  # an offset that was seen once may not go back either
             break
         while not self.finished():
             self.sent += 1
@@ -204,7 +204,7 @@ class Administrator(Load):
 
 @contextmanager
 def accepting(code: ErrorCode) -> Iterator[None]:
-    """What an earlier attempt did, whose response was lost."""
+    """Accept this error: an earlier attempt succeeded, but its response was lost."""
     try:
         yield
     except Refused as refused:
@@ -246,7 +246,7 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
             assert time.monotonic() < deadline, "the load does not get on"
             time.sleep(0.002)
 
-    # Transactions of kafka-python stand still for some seconds now and then (PythonProducer): kills go on meanwhile.
+    # Transactions of kafka-python pause for some seconds now and then (PythonProducer): kills continue meanwhile.
     steady = [load for load in loads if not (isinstance(load, PythonProducer) and load.transactional)]
     for kill in range(KILLS):
         run(dice.uniform(0.1, 1.0), steady)

@@ -83,7 +83,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def numbers(broker: OurBroker) -> list[int]:
-    """What is in the topic: the lines' numbers."""
+    """Return the numbers of the lines in the topic."""
     with DataClient(HOST, broker.port) as client:
         return [int(value.split()[0]) for value in client.values(TOPIC)]
 
@@ -128,7 +128,7 @@ def test_every_line_is_in_the_topic_through_kills_and_rotations(
     assert f"no broker at {broker.bootstrap} answers: waiting" in output
     assert "Traceback" not in output
 
-    command.start()  # all is acknowledged, and the position says so
+    command.start()  # all lines are acknowledged, and the position file has that
     log.write(f"{LINES} \n")
     wait_for(broker, LINES + 1)
     assert command.stop() == 0

@@ -43,7 +43,7 @@ def fill(client: DataClient, topic: str) -> None:
 
 
 def offsets(client: DataClient, topic: str, timestamp: int) -> Bounds:
-    """Of all partitions; those whose log waits are asked again, as clients do."""
+    """Return the bounds of all partitions; retry those whose log is not open yet, as clients do."""
     found: Bounds = {}
     deadline = time.monotonic() + 120
     while len(found) < PARTITIONS:

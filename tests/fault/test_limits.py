@@ -33,9 +33,9 @@ HALF_BYTES = 8 << 20
 GIGABYTE = 1 << 30
 ANSWER_BYTES = 1 << 20
 SOURCES = [f"127.0.0.{number}" for number in range(2, 10)]
-#: The memory of each connection, and the memory of all together besides.
+#: the memory of each connection, and of all together besides
 _EACH_BYTES, _AIR_BYTES = 8 << 10, 24 << 20
-#: On a machine that is busy with other tests only that an answer comes; else what people may rely on.
+#: on a busy machine only an answer is required; else the documented latency
 WORST_MS = 50 if SCALE > 1 else 2_000
 
 
@@ -133,9 +133,9 @@ def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None
         unsent = {connection: memoryview(beginning) for connection in connections(broker, HALVES)}
 
         def send_on() -> int:
-            """Return how much of them the broker receives now, and its memory then."""
+            """Return how much of the requests the broker receives now, and its memory then."""
             for connection, data in unsent.items():
-                with suppress(OSError):  # no more is taken, or it has been closed
+                with suppress(OSError):  # the broker reads no more, or has closed the connection
                     unsent[connection] = data[connection.send(data) :]
             return resident_bytes(broker.pid)
 

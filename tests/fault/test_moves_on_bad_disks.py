@@ -1,5 +1,7 @@
-"""The power fails, a call fails, or the process ends, at any call to the disk while a partition moves between two log
-directories and back. Every promised record is in one of them, once, and the move continues.
+"""The power fails, a call fails, or the process ends, at any disk call while a partition moves to another log directory
+and back.
+
+Every promised record is in one of them, once, and the move continues.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ CONFIG = LogConfig(file_delete_delay_ms=0, segment_bytes=2_000, segment_index_by
 
 @pytest.fixture(autouse=True)
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a hundred bytes count as much."""
+    """Reduce a round to a hundred bytes."""
     monkeypatch.setattr(broker.maintenance.replica_move, "REST_BYTES", 400)
     monkeypatch.setattr(broker.maintenance.replica_move, "ROUND_BYTES", 1_500)
 
@@ -38,8 +40,8 @@ def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 class Story:
     """The same story for the same seed.
 
-    `answered`: the values that were appended, in order; so many of them are on the disk for sure (`forced`). `refused`:
-    which may be in between all the same.
+    `answered`: the appended values, in order; the first `forced` of them are on the disk for sure. `refused`: those
+    which may be among them nevertheless.
     """
 
     def __init__(self, home: Path, seed: int, fs: FileSystem) -> None:
@@ -82,7 +84,7 @@ class Story:
             self.broker.copies.release()
 
     def background(self) -> None:
-        """The thread is slow from now on, or has caught up."""
+        """Slow the background thread down, or let it catch up."""
         self.broker.background.held = not self.broker.background.held
         self.broker.background.release()
 
@@ -171,7 +173,7 @@ def test_broker_dies_at_any_call_of_a_move(seed: int, tmp_path: Path) -> None:
         if story is not None:
             story.broker.logs.unlock()
             check(home, story, len(story.answered))
-        shutil.rmtree(home, ignore_errors=True)  # the first call makes it
+        shutil.rmtree(home, ignore_errors=True)  # the first call creates it
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
@@ -190,4 +192,4 @@ def test_any_call_of_a_move_fails(code: int, tmp_path: Path) -> None:
             story.broker.moves.close()
             story.broker.logs.unlock()
             check(home, story, len(story.answered))
-        shutil.rmtree(home, ignore_errors=True)  # the first call makes it
+        shutil.rmtree(home, ignore_errors=True)  # the first call creates it

@@ -24,7 +24,7 @@ WHOLE = 8
 
 @pytest.mark.parametrize("flush_messages", [LONG_MAX, 1], ids=["page-cache", "group-commit"])
 @pytest.mark.parametrize("seed", range(min(40, scaled(8))))
-def test_what_was_forced_survives_power_loss(seed: int, flush_messages: int, tmp_path: Path) -> None:
+def test_flushed_data_survives_power_loss(seed: int, flush_messages: int, tmp_path: Path) -> None:
     """Rules W3, W4, R4, R6, with appends, rolls, flushes, checkpoints, retention, topics and stops in any order."""
     journal = Journal()
     live = tmp_path / "live"

@@ -33,12 +33,12 @@ MODES = {"group-commit": 1, "every-5": 5, "page-cache": None}
 
 @dataclass
 class Known:
-    """What clients learnt, with the moment at which they learnt it."""
+    """The acknowledged facts that clients know, with the moment at which they learnt them."""
 
     records: list[tuple[int, int, int, bytes]] = field(default_factory=list)  # moment, partition, offset, value
     commits: list[tuple[int, int]] = field(default_factory=list)
     made: list[tuple[int, str]] = field(default_factory=list)
-    doomed: dict[str, int] = field(default_factory=dict)  # the moment before the deletion was asked for
+    doomed: dict[str, int] = field(default_factory=dict)  # the moment before the deletion was requested
     deleted: list[tuple[int, str]] = field(default_factory=list)
     settings: list[tuple[int, int]] = field(default_factory=list)
     tried: set[bytes] = field(default_factory=set)

@@ -15,12 +15,12 @@ RESTARTS = min(50, scaled(3))
 SESSION_MS = 30_000
 
 
-def test_clients_go_on_over_restarts(tmp_path: Path, history: History) -> None:
+def test_clients_continue_across_restarts(tmp_path: Path, history: History) -> None:
     """Every record once and in order. No producer is reset, no group rebalances, no start has to recover."""
     broker = OurBroker(tmp_path / "broker", sessions(SESSION_MS))
     try:
-        # None is aborted: librdkafka asks for the end also of a transaction whose partitions it could not tell the
-        # broker about as the connection broke, and has to begin anew when it hears that there is none.
+        # No transaction is aborted: librdkafka also ends a transaction whose partitions it could not add before the
+        # connection broke, and must begin again when the broker knows no such transaction.
         load = stock_load(broker, history, session_ms=SESSION_MS, aborted=0)
         load.get_on(50)
         lives = [member.lives for member in load.members]

@@ -1,7 +1,7 @@
-"""Foreign files in a log directory and in a partition's directory, with names and contents that make no sense.
+"""Foreign files in a log directory and in a partition's directory, with arbitrary names and contents.
 
-A start takes what it can trust: all records are there, the other partitions are not touched. Where a file is something
-else altogether (a directory, a loop of links) the log directory is offline, as at Apache Kafka, and it is said why.
+A start uses the data it can trust: all records are there, and other partitions are not affected. If a file is something
+else (a directory, a loop of links) the log directory is offline, as at Apache Kafka, and the log names the reason.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def make_foreign(log_dir: Path) -> None:
 
 
 def make_leftovers(log_dir: Path) -> None:
-    """Files that a crash leaves, and files that nothing would leave."""
+    """Create files that a crash leaves, and files that nothing would leave."""
     base = first(log_dir / "one-0", ".log")
     for suffix in (".log.deleted", ".index.deleted", ".log.cleaned", ".timeindex.cleaned", ".txnindex.cleaned"):
         (base.parent / (base.stem + suffix)).write_bytes(b"half")
@@ -168,7 +168,7 @@ def test_foreign_files_do_no_harm(what: str, original: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
 @pytest.mark.parametrize("how", ["directory", "loop", "pipe", "device"])
-def test_something_else_where_a_file_should_be(suffix: str, how: str, original: Path, tmp_path: Path) -> None:
+def test_a_directory_or_link_in_place_of_a_file(suffix: str, how: str, original: Path, tmp_path: Path) -> None:
     """Either the file is not needed, or the directory goes offline with the file's name as the reason."""
     log_dir = tmp_path / "logs"
     shutil.copytree(original, log_dir)
@@ -190,7 +190,7 @@ def test_something_else_where_a_file_should_be(suffix: str, how: str, original: 
         assert len(read_all(manager.logs["two", 0])) == 2 * COUNT
         try:
             check_rules(manager.logs["one", 0])
-        except LogOffline:  # a look-up came across it
+        except LogOffline:  # a look-up met it
             assert path.name in str(directory.failure)
     for log in manager.logs.values():
         log.close_files()

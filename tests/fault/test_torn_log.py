@@ -129,7 +129,7 @@ def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> No
                 assert found == written.records[:end]
             assert last_sequences(client, written) == [end - 1 for end in ends]
             assert epoch_ends(client, len(ends)) == ends
-            # What was committed is what the group had read, whether or not it is still there.
+            # The committed offset is the group's position, whether or not those records are still there.
             assert client.committed(GROUP, TOPIC, range(len(ends))) == [written.committed] * len(ends)
             for partition, count in enumerate(kept):
                 go_on(client, written, partition, count)

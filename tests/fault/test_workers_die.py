@@ -21,7 +21,7 @@ from tests.support.scale import scaled
 from tests.support.wire import Closed
 
 RECORDS = 300
-"""Of a batch: enough for a worker."""
+"""The records of a batch: enough for a worker."""
 PRODUCERS = 3
 BATCHES = 15
 
@@ -60,7 +60,8 @@ class Producer(threading.Thread):
                 while self.taken < BATCHES:
                     try:
                         client.produce(self._topic, batch(self.producer_id, self.taken))
-                    except Refused:  # by a worker that was killed twice in a row: as it was not taken, it is sent again
+                    # by a worker that was killed twice in a row: the batch was not stored, and is sent again
+                    except Refused:
                         continue
                     self.taken += 1
         except (Closed, ConnectionError, OSError) as error:

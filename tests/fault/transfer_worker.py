@@ -1,10 +1,10 @@
-"""Moves records from one topic to another, exactly once, as a process of its own: by confluent-kafka or aiokafka.
+"""Move records from one topic to another, exactly once, in a process of its own: with confluent-kafka or aiokafka.
 
     python -m tests.fault.transfer_worker confluent|aiokafka BOOTSTRAP INPUT OUTPUT ID
 
-INPUT is also the name of the group that the offsets are committed for; both topics have PARTITIONS partitions. Of the
-batches some are aborted and read again. The offsets go with the records. Where a transaction cannot go on it is
-aborted; where the worker itself cannot (it was fenced), it ends with exit code 3, to be started again.
+INPUT is also the group of the committed offsets; both topics have PARTITIONS partitions. Some batches are aborted and
+read again. The offsets are part of each transaction. A transaction that cannot continue is aborted; a worker that
+cannot continue (it was fenced) exits with code 3, to be restarted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def confluent(bootstrap: str, source: str, target: str, name: str) -> None:
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "linger.ms": 0,
             "reconnect.backoff.max.ms": 500,
-            # Without a broker left it would begin anew, and wait for ever for one that it had let go of.
+            # without a reachable broker it would bootstrap again, and wait for ever for a broker that it has closed
             "metadata.recovery.strategy": "none",
             "log_level": 0,
         }
@@ -53,7 +53,7 @@ def confluent(bootstrap: str, source: str, target: str, name: str) -> None:
             "session.timeout.ms": SESSION_TIMEOUT_MS,
             "heartbeat.interval.ms": 300,
             "reconnect.backoff.max.ms": 500,
-            # Without a broker left it would begin anew, and wait for ever for one that it had let go of.
+            # without a reachable broker it would bootstrap again, and wait for ever for a broker that it has closed
             "metadata.recovery.strategy": "none",
             "log_level": 0,
         }
@@ -78,7 +78,7 @@ def confluent(bootstrap: str, source: str, target: str, name: str) -> None:
         except KafkaException as error:
             if error.args[0].fatal():
                 raise
-            while error.args[0].retriable() and wanted:  # the commit is under way: only asking again tells its end
+            while error.args[0].retriable() and wanted:  # the commit is in progress: only a retry returns its outcome
                 try:
                     producer.commit_transaction(PATIENCE_S)
                     break
@@ -95,18 +95,20 @@ def confluent(bootstrap: str, source: str, target: str, name: str) -> None:
 
 
 def rewind(consumer: Consumer, source: str) -> None:
-    """Read on from what is committed."""
+    """Continue at the committed offsets."""
     assignment = consumer.assignment()
     if not assignment:
         return
     for place in consumer.committed(assignment, timeout=30):
-        with suppress(KafkaException):  # it may have been given to somebody else meanwhile
+        with suppress(KafkaException):  # another member may own it meanwhile
             consumer.seek(TopicPartition(source, place.partition, max(place.offset, 0)))
 
 
 async def aiokafka(bootstrap: str, source: str, target: str, name: str) -> None:
-    """Without a group: it does not tell the coordinator of its generation, so only the transactional id keeps two from
-    reading the same. Whoever starts last has all partitions.
+    """Move without a group.
+
+    aiokafka does not send the coordinator its generation, so that only the transactional id keeps two workers from
+    reading the same. The last started worker has all partitions.
     """
     chance = random.Random(name)
     producer = AIOKafkaProducer(
@@ -115,7 +117,7 @@ async def aiokafka(bootstrap: str, source: str, target: str, name: str) -> None:
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, group_id=source, enable_auto_commit=False, isolation_level="read_committed"
     )
-    await producer.start()  # from here on nothing of the one before it can be committed
+    await producer.start()  # from here on nothing of the previous producer can be committed
     await consumer.start()
     partitions = [AIOPartition(source, index) for index in range(PARTITIONS)]
     consumer.assign(partitions)

@@ -62,7 +62,7 @@ class Written:
         client.commit(GROUP, {(TOPIC, partition): self.committed for partition in range(self.partitions)})
 
     def check(self, client: DataClient) -> None:
-        """Every record is there by every way of reading. A resent batch is recognised, and new ones are accepted."""
+        """Check every record by every way of reading. A resent batch is recognised, and new ones are accepted."""
         assert client.topics() == self.topics
         assert client.topic_config(TOPIC, "index.interval.bytes") == "512"
         assert client.committed(GROUP, TOPIC, range(self.partitions)) == [self.committed] * self.partitions

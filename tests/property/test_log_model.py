@@ -103,7 +103,8 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
-        # Not inside an open transaction: whether it is known after a restart then depends on what else remains.
+        # Not inside an open transaction: whether it is known after a restart then depends on the other remaining
+        # records.
         offset = data.draw(st.integers(self.start, self.log.last_stable_offset))
         assert self.log.delete_records(offset) == offset
         self.start = offset
