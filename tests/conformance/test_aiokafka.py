@@ -46,13 +46,13 @@ def consumer(broker: RunningBroker, *topics: str, **settings: Any) -> AIOKafkaCo
     return AIOKafkaConsumer(*topics, bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", **settings)
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("idempotent", [False, True])
 def _is_shared(every: set[TopicPartition], one: AIOKafkaConsumer, other: AIOKafkaConsumer) -> bool:
     """Report whether each partition is assigned to one of the two."""
     return one.assignment() | other.assignment() == every and not one.assignment() & other.assignment()
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("idempotent", [False, True])
 def test_produced_records_are_consumed(
     reference: RunningBroker, name: str, codec: str | None, idempotent: bool
 ) -> None:

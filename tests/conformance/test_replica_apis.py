@@ -98,9 +98,6 @@ def _by_name(answer: Any) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("targets", REASSIGNMENTS, ids=str)
-@pytest.mark.parametrize("version", [0, 1])
-@pytest.mark.parametrize("fixed_factor", [False, True])
 def _has_copy(directory: int, described: dict[int, list[tuple[int, int, int, bool]]], *, expected: bool) -> bool:
     return any(is_copy for *_, is_copy in described[directory]) is expected
 
@@ -109,6 +106,9 @@ def _all_are_in(directory: int, answers: tuple[Any, Any]) -> bool:
     return all([number for number, found in each if found] == [directory] for each in answers)
 
 
+@pytest.mark.parametrize("targets", REASSIGNMENTS, ids=str)
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("fixed_factor", [False, True])
 def test_reassignments(pair: Pair, version: int, fixed_factor: bool, targets: list[Target]) -> None:
     """KIP-455, KIP-860: the reassignments that one node accepts, and its errors."""
     if version == 0 and fixed_factor:
