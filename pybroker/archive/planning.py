@@ -62,7 +62,7 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
             if not skip_lost:
                 raise LogChanged(
                     f"{each.name} begins at offset {each.earliest}, and is archived up to {start}: the records between "
-                    "are not there any more (--on-data-loss skip continues after them)"
+                    "were deleted (--on-data-loss skip continues after them)"
                 )
             lost.append(Lost(*place, start, each.earliest))
             start = each.earliest

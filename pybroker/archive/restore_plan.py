@@ -93,7 +93,7 @@ def _plan_partition(
     if known_base is None and target.latest > 0 and not append:
         raise UnusableTarget(
             f"{name} has, or had, records before offset {target.latest}, and no restore of this archive was begun "
-            "there (--append goes on behind them)"
+            "there (--append continues after them)"
         )
     there = target.latest - base
     if there < 0:

@@ -70,12 +70,12 @@ def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: 
     skip = options.on_data_loss == "skip"
     plan = wanted_ranges(source.ends(options.topics), archive.manifest.ends(), skip_lost=skip)
     for lost in plan.lost:
-        tell(f"{lost.topic}-{lost.partition}: offsets {lost.start} to {lost.end - 1} are not there any more")
+        tell(f"{lost.topic}-{lost.partition}: offsets {lost.start} to {lost.end - 1} were deleted")
     ranges, files = archive_ranges(
         archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, tell=tell
     )
     records = sum(each.records for each in ranges)
-    tell(f"{records} records are archived in {len(files)} files" if ranges else "nothing new is there")
+    tell(f"{records} records are archived in {len(files)} files" if ranges else "there are no new records")
     return {
         "records": records,
         "files": len(files),

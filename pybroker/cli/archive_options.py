@@ -72,7 +72,7 @@ def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
 
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
-            tell(f"{package} is needed: pip install '.[spark]' in the folder of pybroker's sources")
+            tell(f"{package} is missing: pip install '.[spark]' in the folder of pybroker's sources")
             return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -82,6 +82,6 @@ def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
     except OSError as error:
         tell(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
-        tell("interrupted: the same command goes on where this one has stopped")
+        tell("interrupted: the same command continues where this one stopped")
         return INTERRUPTED
     return 1

@@ -148,7 +148,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 def _clients(session: Session, options: argparse.Namespace) -> None:
     found = clients_at(options.url, session.timeout_s, options.id)
     if options.id is not None and not found:
-        raise CommandError(f"there is no client {options.id}, or it has pushed nothing lately")
+        raise CommandError(f"there is no client {options.id}, or it has pushed no metrics recently")
     try:
         rows = [_number(each) for each in found[0]["numbers"]] if options.id is not None else list(map(_client, found))
     except (KeyError, TypeError, ValueError):

@@ -149,7 +149,7 @@ def _check(options: argparse.Namespace, names: Sequence[str]) -> None:
     if options.group == "":
         raise UsageError("which group?")
     if options.group is not None and (options.since is not None or options.offset is not None or options.partition):
-        raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
+        raise UsageError("--group continues at the group's offsets: not with --from, --offset or --partition")
     if options.group is not None and options.until_end:
         raise UsageError("--until-end is for reading without a group")
 

@@ -52,7 +52,7 @@ class OneLineParser(AnyOrderParser):
 def error_text(parser: argparse.ArgumentParser, message: str) -> str:
     """Return argparse's error message; for a missing action, the list of actions."""
     if message.endswith(" required: ACTION"):
-        return f"what is to be done? {', '.join(actions_of(parser))}"
+        return f"an action is missing: {', '.join(actions_of(parser))}"
     return harmless(message)
 
 

@@ -103,7 +103,7 @@ def _check_topic(session: Session, topic: str) -> None:
     from pybroker.cli.topics import describe
 
     if not describe(session, [topic], if_there=True):
-        raise CommandError(f"there is no topic {topic}: make it first, pybroker topics create {topic}")
+        raise CommandError(f"there is no topic {topic}: create it by pybroker topics create {topic}")
 
 
 def _payloads(options: argparse.Namespace) -> list[bytes]:
@@ -116,7 +116,7 @@ def _payloads(options: argparse.Namespace) -> list[bytes]:
     except OSError as error:
         raise UsageError(f"{options.payload_file}: {error.strerror}") from None
     if not found:
-        raise UsageError(f"{options.payload_file}: there is no line in it")
+        raise UsageError(f"{options.payload_file}: it has no lines")
     return found
 
 

@@ -131,7 +131,7 @@ def _entity(options: argparse.Namespace) -> Entity:
 def _one_entity(options: argparse.Namespace) -> Entity:
     entity = _entity(options)
     if not entity:
-        raise UsageError("quotas of whom? --user, --client, both of them, or --ip; or --user-defaults and its like")
+        raise UsageError("whose quotas: --user, --client, both of them, or --ip; or --user-defaults and its like")
     return entity
 
 

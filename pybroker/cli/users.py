@@ -61,7 +61,7 @@ def _check_allowed(session: Session) -> None:
     from confluent_kafka.admin import AclOperation
 
     if not session.may(AclOperation.DESCRIBE):
-        raise CommandError("not allowed: to see users takes the operation describe on the cluster")
+        raise CommandError("not allowed: listing users needs the operation describe on the cluster")
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:

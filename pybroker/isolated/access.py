@@ -109,9 +109,9 @@ class Login:
             if error.enabled:
                 known = ", ".join(error.enabled)
                 raise AccessDenied(
-                    f"kafka.sasl.mechanism: {address} does not take {self._mechanism}, but {known}"
+                    f"kafka.sasl.mechanism: {address} does not support {self._mechanism}, only {known}"
                 ) from None
-            raise AccessDenied(f"kafka.security.protocol: {address} asks nobody who they are") from None
+            raise AccessDenied(f"kafka.security.protocol: {address} does not authenticate clients") from None
         except CredentialsRefused as error:
             raise AccessDenied(f"{_JAAS}: {address} does not accept {self._who}: {error}") from None
         except ServerRefused as error:
@@ -146,7 +146,7 @@ def _bearer_token(module: LoginModule, url: str | None) -> str:
         return _given(module, "token")
     parts = urlsplit(url)
     if parts.scheme != "file":
-        raise UnusableOption(f"{_TOKEN_URL}: {url} is not file:///...: tokens are not asked for here")
+        raise UnusableOption(f"{_TOKEN_URL}: {url} is not file:///...: other URLs are not supported")
     return _read(_TOKEN_URL, unquote(parts.path)).decode(errors="replace").strip()
 
 

@@ -63,7 +63,7 @@ def fetch_range(
         data = cluster.at_leader(wanted.place, partial(fetches.fetch, offset=offset))
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if earliest is None:
-                raise DataLoss(f"{wanted.name}: offset {offset} is wanted, and is not there any more, or not yet")
+                raise DataLoss(f"{wanted.name}: offset {offset} does not exist any more, or not yet")
             begun = earliest()
             if begun <= offset:  # the log was truncated
                 return
@@ -75,7 +75,7 @@ def fetch_range(
         elif cluster.now_s() >= deadline:
             if earliest is None:
                 raise DataLoss(
-                    f"{wanted.name}: nothing has come from offset {offset} on, where {wanted.end} is the end"
+                    f"{wanted.name}: no records arrive from offset {offset} on, although the end is {wanted.end}"
                 )
             return
 

@@ -104,7 +104,7 @@ def _plan_partition(log: StoredLog, start: Bounds, end: Bounds, committed: bool)
     earliest, latest = log.start_offset(), log.end_offset()
     asked = start.each.get((log.topic, log.partition))
     if asked is not None and asked.kind == OFFSET and 0 <= asked.value < earliest:
-        raise DataLoss(f"{log.directory}: offset {asked.value} is wanted, and the log begins at {earliest}")
+        raise DataLoss(f"{log.directory}: offset {asked.value} was deleted: the log begins at {earliest}")
     transactions = StoredTransactions((), latest)
     if committed:
         transactions = find_transactions(log, latest)
@@ -138,5 +138,5 @@ def _resolve(log: StoredLog, bounds: Bounds, earliest: int, latest: int) -> int:
         return {EARLIEST: earliest, LATEST: latest}.get(bound.value, bound.value)
     found = log.offset_since(bound.value, latest)
     if found is None and not bounds.late_means_latest:
-        raise NoSuchTime(f"{log.directory}: no record is as late as {bound.value} ms")
+        raise NoSuchTime(f"{log.directory}: no record is at or after {bound.value} ms")
     return latest if found is None else found

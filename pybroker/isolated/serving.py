@@ -62,14 +62,14 @@ class Exchange:
         while not self._is_complete:
             frame = read_frame(self._requests)
             if frame is None:
-                raise CutOff("the stream ends before all rows of a request have come")
+                raise CutOff("the stream ends before all rows of a request")
             kind, payload = frame
             if kind == ANSWER:
                 self._is_complete = True
             elif kind == BATCH:
                 yield payload
             else:
-                raise SystemExit(f"a frame of kind {kind!r} where rows should be")
+                raise SystemExit(f"an unexpected frame of kind {kind!r} instead of rows")
 
     def answer(self, kind: bytes, value: object) -> None:
         """Send the end of the response, once all batches of the request are read: the caller does not read earlier."""
@@ -87,7 +87,7 @@ def serve(requests: Readable, answers: Writable) -> None:
         while (frame := read_frame(requests)) is not None:
             kind, payload = frame
             if kind != REQUEST:
-                raise SystemExit(f"a frame of kind {kind!r} where a request should be")
+                raise SystemExit(f"an unexpected frame of kind {kind!r} instead of a request")
             _answer(Exchange(json.loads(payload), requests, answers))
     except CutOff:  # the caller has ended or given up: nothing waits for a response
         return
@@ -118,7 +118,7 @@ def _told(error: Exception) -> SourceError:
 
 def _doer(name: str) -> Callable[[Exchange], Any]:
     if name not in _DOERS:
-        raise UnusableOption(f"nobody here does {name!r}")
+        raise UnusableOption(f"unknown request {name!r}")
     module, function = _DOERS[name]
     doer: Callable[[Exchange], Any] = getattr(import_module(f"pybroker.isolated.{module}"), function)
     return doer

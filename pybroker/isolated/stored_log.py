@@ -52,7 +52,7 @@ class StoredLog:
         self.directory = os.path.abspath(directory)
         kind, self.topic, self.partition = parse_name(os.path.basename(self.directory))
         if kind is not DirectoryKind.PARTITION:
-            raise UnusableOption(f"{directory} is not called TOPIC-PARTITION, as the directory of a partition is")
+            raise UnusableOption(f"{directory} is not named TOPIC-PARTITION, so it is not a partition's directory")
         self._fs = fs
         self._names: set[str] = set()
         self.segments: list[StoredSegment] = []
@@ -73,9 +73,9 @@ class StoredLog:
             elif suffix == SNAPSHOT_SUFFIX:
                 snapshots.append(offset)
             elif suffix == LOG_SUFFIX + SWAP_SUFFIX:
-                raise DamagedLog(f"{self.directory}: {name} is being put in its place")
+                raise DamagedLog(f"{self.directory}: {name} is about to replace a segment")
         if not base_offsets:
-            raise DamagedLog(f"{self.directory}: there is no segment in it")
+            raise DamagedLog(f"{self.directory}: it has no segment")
         base_offsets.sort()
         self.segments = [
             StoredSegment(base, behind) for base, behind in zip(base_offsets, [*base_offsets[1:], None], strict=True)
@@ -138,7 +138,7 @@ class StoredLog:
                         return
             if segment.end_offset is None:
                 if start == begun:
-                    raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: no record at offset {start} or behind it")
+                    raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: no record at or after offset {start}")
                 continue
             start = max(start, segment.end_offset)
 
@@ -193,7 +193,7 @@ class StoredLog:
     def _segment_of(self, offset: int) -> StoredSegment:
         place = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         if place < 0:
-            raise DataLoss(f"{self.directory}: offset {offset} is wanted, and the log begins at {self.start_offset()}")
+            raise DataLoss(f"{self.directory}: offset {offset} was deleted: the log begins at {self.start_offset()}")
         return self.segments[place]
 
     def _path(self, segment: StoredSegment, suffix: str) -> str:
@@ -205,7 +205,7 @@ class StoredLog:
         try:
             handle = self._fs.open_read(self._path(segment, LOG_SUFFIX))
         except FileNotFoundError:
-            raise DataLoss(f"{self._path(segment, LOG_SUFFIX)} has gone since its directory was read") from None
+            raise DataLoss(f"{self._path(segment, LOG_SUFFIX)} was removed since its directory was read") from None
         try:
             yield handle, self._fs.size(handle)
         finally:

@@ -102,7 +102,7 @@ def _resolve(cluster: Cluster, place: TopicPartition, bounds: Bounds, known: dic
         return found
     if bounds.late_means_latest:
         return known[LATEST]
-    raise NoSuchTime(f"{place[0]}-{place[1]}: no record is as late as {bound.value} ms")
+    raise NoSuchTime(f"{place[0]}-{place[1]}: no record is at or after {bound.value} ms")
 
 
 def _offsets(

@@ -134,7 +134,7 @@ class PartitionRestorer:
         rows.flush()
         if found and found[0][1] != row:  # nothing where it was compacted away
             raise SourceError(
-                f"{self._name}: the record at offset {offset} is not the one that the archive has: somebody else "
+                f"{self._name}: the record at offset {offset} differs from the archive's: another producer "
                 "writes there, or it is another topic"
             )
 
@@ -163,8 +163,8 @@ class PartitionRestorer:
         """Return the number of rows that an earlier attempt's batch added. Errors: BrokerFailed if none."""
         if count <= 0:
             raise BrokerFailed(
-                f"{self._name}: the broker does not take row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "
-                f"ends at {self._base + self._there + count}: somebody else writes there, or it is another topic"
+                f"{self._name}: the broker rejects row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "
+                f"ends at {self._base + self._there + count}: another producer writes there, or it is another topic"
             )
         self._found += min(count, len(self._unsent.records))
         self._pass_on(count)
@@ -177,7 +177,7 @@ class PartitionRestorer:
         wanted = self._base + self._there
         if offset != wanted:
             raise SourceError(
-                f"{self._name}: rows that belong to offset {wanted} went to {offset}: somebody else writes there"
+                f"{self._name}: rows that belong to offset {wanted} went to {offset}: another producer writes there"
             )
 
 

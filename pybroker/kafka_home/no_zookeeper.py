@@ -34,7 +34,7 @@ def serve(arguments: Sequence[str]) -> int:
     except (OSError, UnicodeDecodeError) as error:
         print(f"zookeeper-server-start: {error}", file=sys.stderr)
         return 1
-    print(f"There is no ZooKeeper here, and the broker needs none: port {port} is open for those who wait for it")
+    print(f"There is no ZooKeeper, and the broker needs none: port {port} is open for programs that wait for it")
     sys.stdout.flush()
     with listener:
         while True:

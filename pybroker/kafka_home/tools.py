@@ -73,7 +73,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     try:
         return _run(tool.removesuffix(".sh"), arguments)
     except CannotTranslate as error:
-        print(f"{tool}: pybroker has not all of it: {error}", file=sys.stderr)
+        print(f"{tool}: not supported by pybroker: {error}", file=sys.stderr)
         return 1
 
 
@@ -82,7 +82,7 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
         words = [each for each in arguments if not each.startswith("-")]
         name = next((each for each in words if each in _CLASSES), words[0] if words else "")
         if name not in _CLASSES:
-            raise CannotTranslate(f"{name or 'no class'} is not known: there are {', '.join(_CLASSES)}")
+            raise CannotTranslate(f"{name or 'no class'} is not known; the classes are {', '.join(_CLASSES)}")
         place = list(arguments).index(name)
         is_daemon = name == "kafka.Kafka" and "-daemon" in arguments[:place]
         return _run(_CLASSES[name], [*(["-daemon"] if is_daemon else []), *arguments[place + 1 :]])

@@ -56,7 +56,7 @@ def _configs(arguments: Sequence[str]) -> list[Command]:
         ]
     (kind, name), *others = entity.items()
     if others:
-        raise CannotTranslate(f"{' and '.join(entity)} have no configuration together")
+        raise CannotTranslate(f"{' and '.join(entity)} cannot be configured together")
     words = ["alter" if options.alter else "describe", "--entity-type", kind]
     if name is not None:
         words += ["--entity-name", name]
@@ -135,7 +135,7 @@ def _acls(arguments: Sequence[str]) -> list[Command]:
 def _cluster(arguments: Sequence[str]) -> list[Command]:
     options, rest = tool_parser("kafka-cluster").parse_known_args(arguments)
     if rest not in (["cluster-id"], ["list-endpoints"]):
-        raise CannotTranslate("kafka-cluster tells cluster-id and list-endpoints")
+        raise CannotTranslate("kafka-cluster supports cluster-id and list-endpoints")
     return [Command("cluster", ["id" if rest == ["cluster-id"] else "describe", *connection_words(options)])]
 
 

@@ -69,8 +69,8 @@ def check_files(folder: Path, files: Path) -> None:
     listed = max(_batches(files / _LISTED), default=None)
     if listed is not None and listed > max(_batches(folder / "offsets"), default=-1):
         raise CheckpointError(
-            f"{files} has files of another checkpoint, or of one that was removed, up to batch {listed}: Spark would "
-            f"take the batches of {folder} up to that for done, and lose their rows: take another path, or remove "
+            f"{files} has files of another or a removed checkpoint, up to batch {listed}: Spark would "
+            f"treat the batches of {folder} up to that as done, and lose their rows: choose another path, or remove "
             "these files with the checkpoint"
         )
 
@@ -111,7 +111,7 @@ def check(folder: Path, identity: Mapping[str, str]) -> None:
             raise CheckpointError(f"the checkpoint {folder} is of another specification: {change}: {_REMEDY}")
 
 
-_REMEDY = "take another name or checkpoint_root, or remove the folder to begin anew"
+_REMEDY = "choose another name or checkpoint_root, or remove the folder to start again"
 
 
 def _batches(folder: Path) -> dict[int, Path]:

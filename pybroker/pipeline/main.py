@@ -61,18 +61,24 @@ def command_line() -> OneLineParser:
         return one
 
     run = verb("run", _run, "run its streams until they end, or until SIGTERM")
-    run.add_argument("--once", action="store_true", help="read what is there now, whatever the triggers say, and end")
-    run.add_argument("--metrics", type=Path, metavar="FILE", help="keep metrics there, in Prometheus' text format")
+    run.add_argument(
+        "--once", action="store_true", help="process the existing records, whatever the triggers are, and end"
+    )
+    run.add_argument(
+        "--metrics", type=Path, metavar="FILE", help="maintain metrics in this file, in Prometheus' text format"
+    )
     for one in (
-        verb("check", _check, "analyse it and its SQL; nothing is started, no data touched"),
+        verb("check", _check, "analyse it and its SQL; this starts nothing and touches no data"),
         verb("explain", _explain, "print Spark's plan of each stream"),
     ):
-        one.add_argument("--offline", action="store_true", help="do not ask the broker whether topics are there")
-    status = verb("status", _status, "tell how far each stream has come, and what is still before it")
+        one.add_argument("--offline", action="store_true", help="do not ask the broker whether topics exist")
+    status = verb("status", _status, "show the position and the lag of each stream")
     status.add_argument("--json", action="store_true", help="one JSON object a stream")
-    package = verb("package", _package, "put it up with all that a cluster of Spark needs to run it by spark-submit")
+    package = verb(
+        "package", _package, "package it with everything that a Spark cluster needs to run it by spark-submit"
+    )
     package.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR|FILE.zip", help="where; not there yet"
+        "-o", "--output", type=Path, required=True, metavar="DIR|FILE.zip", help="the output, which must not exist yet"
     )
     verb("init", _init, "write a specification to begin with")
     return parser

@@ -57,7 +57,7 @@ def write_package(spec: Path, pipeline: Pipeline, jars: Iterable[Path], output: 
     Errors: OSError; FileExistsError when `output` exists.
     """
     if output.exists():
-        raise FileExistsError(errno.EEXIST, "there is something of that name already", str(output))
+        raise FileExistsError(errno.EEXIST, "it exists already", str(output))
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}-") as scratch:
         folder = Path(scratch) / output.name.removesuffix(".zip")

@@ -22,12 +22,12 @@ _SEPARATOR = "\u0001"
 _CORRUPT = "_corrupt"
 #: Spark's default, unless the options set another.
 _MAX_FIELDS = 20480
-#: Groups that are repeated, which Java matches by a call within a call for each time; not those that never go back
-#: (`*+`). Escaped characters and classes are left out before.
+#: Repeated groups, for which Java's matcher recurses once for each repetition, except possessive ones (`*+`). Escaped
+#: characters and classes are removed before.
 _LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d+,\d*\})(?!\+)")
-#: Of a value that has to match such a pattern: half of what the stack of a task (session.py) is enough for with groups
-#: that are nested six deep.
+#: The limit of a value for such a pattern: half of the size for which the stack of a task (session.py) suffices with
+#: groups that are nested six deep.
 _REPEATED_MAX_BYTES = 32768
 
 
@@ -77,7 +77,7 @@ def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
     else:
         text = f.col(name).cast("string")
         time = f.try_to_timestamp(text, f.lit(event_time.format)) if event_time.format else f.try_to_timestamp(text)
-        # With a format it fails all the same for a year that no timestamp reaches; from within try_add nothing does
+        # With a format it still fails for a year beyond all timestamps, but not within try_add
         time = f.try_add(time, f.expr("INTERVAL 0 SECONDS"))
     unusable = f.when(time.isNull(), f"no event time in column {name}")
     return rows.withColumns({"_error": f.coalesce(f.col("_error"), unusable), name: time})
@@ -124,10 +124,10 @@ def _avro(records: DataFrame, value: Column, parse: Parse) -> DataFrame:
 
 
 def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> DataFrame:
-    """Match once a record: the groups are joined by a separator and split again, which costs less than a match each.
+    """Match each record once: join the groups by a separator and split them again, which costs less than a match each.
 
-    A separator comes first as well: what has not matched has none. A value that has separators
-    itself is matched for each group.
+    The joined text also begins with a separator, so values without a match are recognised. A value that contains
+    separators is matched for each group.
     """
     pattern, groups = _groups(pattern)
     kinds = {field.name: field.dataType for field in _fields(ddl)} if ddl else {}
@@ -150,8 +150,8 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
 def _groups(pattern: str) -> tuple[str, dict[str, int]]:
     """Return a Java regular expression without group names, and the numbers of its named groups, in order."""
     pattern, groups, count = numbered(pattern)
-    if groups_in_java(pattern, "parse.pattern") != count:  # of (?x), say, which lets brackets stand in comments
-        raise SpecError("parse.pattern", "which group is which cannot be told: leave out comments")
+    if groups_in_java(pattern, "parse.pattern") != count:  # with (?x), for example, comments may contain brackets
+        raise SpecError("parse.pattern", "the groups cannot be numbered: leave out comments")
     if not groups:
         raise SpecError("parse.pattern", "has no named group such as (?<status>...)")
     return pattern, groups

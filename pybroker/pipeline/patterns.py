@@ -64,4 +64,4 @@ def groups_in_java(pattern: str, path: str) -> int:
     try:
         return int(jvm.java.util.regex.Pattern.compile(pattern).matcher("").groupCount())
     except (PySparkException, Py4JJavaError) as error:
-        raise SpecError(path, f"to Java it is none: {str(error).strip().partition(chr(10))[0]}") from error
+        raise SpecError(path, f"Java rejects it: {str(error).strip().partition(chr(10))[0]}") from error

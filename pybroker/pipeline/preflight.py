@@ -39,12 +39,14 @@ def _check_written(query: Query, topic: str, cluster: Cluster, known: Collection
     path = f"{query.path}.topic" if letter is not None else f"{query.path}.sink.topic"
     settings = cluster.settings(topic if topic in known else None)
     if topic not in known and settings.get("auto.create.topics.enable") == "false":
-        raise SpecError(path, f"the broker has no topic {topic!r}, and makes none by itself{near(topic, known)}")
+        raise SpecError(
+            path, f"the broker has no topic {topic!r}, and does not create topics automatically{near(topic, known)}"
+        )
     if query.sink.record_key is None and "compact" in (settings.get("cleanup.policy") or ""):
-        raise SpecError(path, f"{topic!r} is compacted, and takes no record without a key")
+        raise SpecError(path, f"{topic!r} is compacted, and rejects records without a key")
     largest = settings.get("max.message.bytes", settings.get("message.max.bytes"))
     if letter is not None and largest is not None and int(largest) < letter.max_bytes:
-        raise SpecError(f"{query.path}.max_bytes", f"{letter.max_bytes} are more than {topic!r} takes: {largest}")
+        raise SpecError(f"{query.path}.max_bytes", f"{letter.max_bytes} are more than {topic!r} accepts: {largest}")
 
 
 def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) -> None:
@@ -56,7 +58,7 @@ def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) ->
     for topic, offsets in source.starting.offsets.items():
         where = f"{path}.starting.offsets.{topic}"
         if missing := sorted(set(known[topic]) - set(offsets)):
-            raise SpecError(where, f"says nothing of partition {missing[0]}")
+            raise SpecError(where, f"does not name partition {missing[0]}")
         if strange := sorted(set(offsets) - set(known[topic])):
             raise SpecError(where, f"has no partition {strange[0]}: {len(known[topic])} in all")
 

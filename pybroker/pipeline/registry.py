@@ -27,7 +27,7 @@ def schemas_of(address: str, subject: str) -> Mapping[int, str]:
         except (TypeError, KeyError, AttributeError, ValueError):
             raise RegistryError(f"{registry.url}: version {version} of {subject} has no id and schema") from None
         if kind != "AVRO" or answer.get("references"):
-            problem = f"is {kind}, not Avro" if kind != "AVRO" else "refers to other subjects, which is not known here"
+            problem = f"is {kind}, not Avro" if kind != "AVRO" else "refers to other subjects, which is not supported"
             raise RegistryError(f"{registry.url}: version {version} of {subject} {problem}")
         schemas.pop(number, None)
         schemas[number] = str(schema)

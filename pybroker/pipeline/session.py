@@ -20,8 +20,8 @@ from pybroker.pipeline.jars import Artifact, JarsUnavailableError, cache_directo
 from pybroker.pipeline.java import Java, find_java
 from pybroker.pipeline.spec import Pipeline
 
-# The newest connector whose dependencies can all be had: its token provider of the same version is not published, and
-# that of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
+# The newest connector whose dependencies are all available: its token provider of the same version is not published,
+# and that of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
 CONNECTOR = (
     Artifact(
         *("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
@@ -41,7 +41,7 @@ CONNECTOR = (
     ),
 )
 
-# Delta Lake for this Spark: what it needs besides is in PySpark
+# Delta Lake for this Spark; PySpark includes its other dependencies
 DELTA = (
     Artifact(
         *("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
@@ -53,7 +53,7 @@ DELTA = (
     ),
 )
 
-# The newest that is published: that of 4.2 is not, and Spark 4.2 has all that it calls
+# The newest published version: there is none for 4.2, and this one works with Spark 4.2
 AVRO = (
     Artifact(
         *("org.apache.spark", "spark-avro_2.13", "4.1.1"),
@@ -66,31 +66,31 @@ _EXTENSIONS = "spark.sql.extensions"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",  # of 50 tasks for a table's state a small machine has no use
+    "spark.databricks.delta.snapshotPartitions": "2",  # a small machine has no use for Delta's 50 tasks
 }
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
-#: The stack of a thread, which takes memory as it is used: so deep goes a regular expression whose groups are repeated
-#: in the longest value that it is given (parse.py).
+#: The stack of a thread, which uses memory only as needed. Regular expressions with repeated groups need this much for
+#: the longest value that they get (parse.py).
 STACK = "-Xss64m"
 
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",  # Spark's 200 are 200 state stores, of which a small machine has no use
+    "spark.sql.shuffle.partitions": "2",  # Spark's default would make 200 state stores
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": (
         f"{STACK} -Dlog4j2.configurationFile={_LOGGING.as_uri()} "
-        # Derby, which Spark carries, writes a log into the working directory otherwise
+        # without it, Spark's Derby writes a log into the working directory
         "-Dderby.stream.error.method=java.io.OutputStream.nullOutputStream"
     ),
     "spark.executor.extraJavaOptions": STACK,
 }
 
-#: How SQL takes what it can make nothing of, unless the specification says otherwise: what is no number, or not in an
-#: array, is NULL; of a key that is there twice the last counts; bytes that are no text are replaced. A row that made a
-#: query fail would be there again whenever the query is started.
+#: How SQL treats invalid values by default: invalid numbers and missing array elements are NULL,
+#: the last of duplicate keys counts, and bytes that are not text are replaced. If such a row made a query fail, it would
+#: make every restart fail, too.
 LENIENT = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
@@ -115,7 +115,7 @@ done
 exec {command} "$@"
 """
 
-# A driver that has no executors elsewhere is nobody's business but this machine's
+# A driver without remote executors listens on this machine only
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 

@@ -15,8 +15,8 @@ from pybroker.pipeline.sources import client_options
 from pybroker.pipeline.spec import Kafka, Sink, SpecError
 from pybroker.pipeline.values import near
 
-#: How large a record is, the broker judges by its topics' `max.message.bytes`, and a producer by its buffer, which is
-#: as large as this; left alone it refuses what is larger than 1 MiB, whatever the topic takes.
+#: The broker limits records by the topic's `max.message.bytes`. A producer's own limit is 1 MiB by default, so it is
+#: raised to this size, that of its buffer.
 _PRODUCER_OPTIONS = {"kafka.max.request.size": str(32 << 20)}
 
 
@@ -32,7 +32,7 @@ def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamW
             writer = records_written(_records(rows, sink), kafka, sink)
         case "jdbc":
             driver = sink.options.get("driver") or _driver(rows, sink.url or "")
-            writer = rows.writeStream.foreachBatch(_into_database(sink, driver, anew=mode == "complete"))
+            writer = rows.writeStream.foreachBatch(_into_database(sink, driver, replace=mode == "complete"))
         case _:
             writer = rows.writeStream.format(sink.format)
             if sink.path is not None:
@@ -71,17 +71,17 @@ def _driver(rows: DataFrame, url: str) -> str:
         if driver.acceptsURL(url):
             return str(driver.getClass().getName())
     raise SpecError(
-        "sink.url", f"no driver is there for {url!r}: name its jar in packages, or its class in options.driver"
+        "sink.url", f"there is no driver for {url!r}: name its jar in packages, or its class in options.driver"
     )
 
 
-def _into_database(sink: Sink, driver: str, *, anew: bool) -> Callable[[DataFrame, int], None]:
+def _into_database(sink: Sink, driver: str, *, replace: bool) -> Callable[[DataFrame, int], None]:
     """Return a function that writes one batch: it appends the rows, or replaces the contents of the table."""
     where = {"url": sink.url, "dbtable": sink.table, "driver": driver, **sink.options}
 
     def write(batch: DataFrame, _number: int) -> None:
         writer = batch.write.format("jdbc").options(**where)
-        writer.mode("overwrite" if anew else "append").option("truncate", "true").save()
+        writer.mode("overwrite" if replace else "append").option("truncate", "true").save()
 
     return write
 

@@ -69,7 +69,7 @@ class QueryStatus:
 def _time(ms: int) -> str:
     try:
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):  # Spark's times go on when Python's, after the year 9999, have ended
+    except (ValueError, OverflowError, OSError):  # Spark's times may be after the year 9999, Python's last one
         return f"{ms:,} ms since 1970"
 
 
@@ -97,5 +97,5 @@ def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:
 def _progress(query: Query) -> Progress:
     folder = checkpoint.local(query.checkpoint)
     if folder is None:
-        raise SpecError("checkpoint_root", f"{query.checkpoint} is not of the local file system, which status reads")
+        raise SpecError("checkpoint_root", f"{query.checkpoint} is not in the local file system, which status needs")
     return checkpoint.progress(folder)

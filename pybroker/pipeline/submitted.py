@@ -42,9 +42,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = OneLineParser(prog="main.py", description="A packaged pipeline.")
     parser.add_argument("spec", type=Path, metavar="FILE", help="the specification")
     parser.add_argument(
-        "--once", action="store_true", help="read what is there now, whatever the triggers say, and end"
+        "--once", action="store_true", help="process the existing records, whatever the triggers are, and end"
     )
-    parser.add_argument("--metrics", type=Path, metavar="FILE", help="keep metrics there, in Prometheus' text format")
+    parser.add_argument(
+        "--metrics", type=Path, metavar="FILE", help="maintain metrics in this file, in Prometheus' text format"
+    )
     options = parser.parse_args(arguments)
     try:
         pipeline = load(options.spec, os.environ)

@@ -157,14 +157,16 @@ class Sender:
 
     def _leave_out(self, path: Path, start: int, size: int, on_settled: Callable[[], None]) -> None:
         self.left_out += 1
-        self._tell(f"{path}: the line at byte {start} is left out: {size} bytes are too many for {self._target.topic}")
+        self._tell(
+            f"{path}: the line at byte {start} is left out: {size} bytes exceed the limit of {self._target.topic}"
+        )
         on_settled()
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fail(error)
         elif error.code() == KafkaError._ALL_BROKERS_DOWN and not self.trouble:
-            self.trouble = f"no broker at {self._target.bootstrap} answers"
+            self.trouble = f"no broker answers at {self._target.bootstrap}"
             if self._is_patient:
                 self._tell(f"{self.trouble}: waiting")
 

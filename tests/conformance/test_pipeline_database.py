@@ -108,7 +108,7 @@ def test_database_without_a_driver(
     pipeline = storing(tmp_path, broker, server, "nowhere")
     words = pipeline.streams["words"]
     strange = replace(words, sink=replace(words.sink, url="jdbc:strange://127.0.0.1/x"))
-    problem = "no driver is there for 'jdbc:strange://127.0.0.1/x': name its jar in packages, or its class in"
+    problem = "there is no driver for 'jdbc:strange://127.0.0.1/x': name its jar in packages, or its class in"
 
     with pytest.raises(SpecError, match=rf"^streams\.words\.sink\.url: {problem} options\.driver$"):
         plan(spark, replace(pipeline, streams={"words": strange}))

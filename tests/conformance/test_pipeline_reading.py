@@ -122,7 +122,7 @@ def test_stream_of_two_sources(spark: SparkSession, reference: RunningBroker, na
 
 def test_pattern_of_topics_that_is_none_is_told_beforehand(spark: SparkSession, tmp_path: Path) -> None:
     whole = document(sources={"s": {"pattern": "logs-(a|b"}})
-    with pytest.raises(SpecError, match=r"sources\.s\.pattern: to Java it is none: Unclosed group"):
+    with pytest.raises(SpecError, match=r"sources\.s\.pattern: Java rejects it: Unclosed group"):
         plan(spark, loaded(tmp_path, whole))
 
 

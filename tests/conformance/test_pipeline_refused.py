@@ -172,7 +172,7 @@ def test_checkpoint_of_another_specification(command: Command, specification: Ca
     code, line = command.refused("check", str(spec))
     changed = "sink was 'parquet old', is 'parquet lake'"
     assert (code, line.partition(" is of another specification: ")[2]) == (
-        2, f"{changed}: take another name or checkpoint_root, or remove the folder to begin anew",
+        2, f"{changed}: choose another name or checkpoint_root, or remove the folder to start again",
     )  # fmt: skip
     assert line.startswith(f"{spec}: streams.q: the checkpoint {command.folder}/state/q ")
 
@@ -212,7 +212,7 @@ def test_missing_java(
 
     code, line = command.refused("run", str(spec))
     assert code == 1
-    assert line.startswith("Java 17 or newer is needed and none was found. Install one (")
+    assert line.startswith("Java 17 or newer is required, but none was found. Install one (")
 
 
 def test_missing_jars(

@@ -125,7 +125,7 @@ def test_every_line_is_in_the_topic_through_kills_and_rotations(
     found = numbers(broker)
     assert list(dict.fromkeys(found)) == list(range(LINES))
     output = command.output.read_text()
-    assert f"no broker at {broker.bootstrap} answers: waiting" in output
+    assert f"no broker answers at {broker.bootstrap}: waiting" in output
     assert "Traceback" not in output
 
     command.start()  # all lines are acknowledged, and the position file has that

@@ -122,7 +122,7 @@ def test_kafka_python_takes_the_same_properties(sh: Shell, broker: Broker, tmp_p
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("quotas set producer_byte_rate=1", 2, "quotas: quotas of whom?"),
+        ("quotas set producer_byte_rate=1", 2, "quotas: whose quotas:"),
         ("quotas set --user shop", 2, "quotas: which quotas?"),
         ("quotas set --user shop producer_byte_rate=much", 2, "quotas set: argument KEY=VALUE: 'producer_byte_rate="),
         ("quotas set --user shop rate=1", 1, "quotas: user shop: "),

@@ -214,7 +214,7 @@ def test_user_has_the_rights_of_acl_entries(sh: Shell, broker: Broker, tmp_path:
     denied = sh("topics", "describe", "secret", *as_bob, server=secured)
     assert denied == Done(1, "", "pybroker topics: secret: Topic authorization failed\n")
     denied = sh("users", "delete", "bob", *as_bob, server=secured)
-    message = "pybroker users: not allowed: to see users takes the operation describe on the cluster\n"
+    message = "pybroker users: not allowed: listing users needs the operation describe on the cluster\n"
     assert denied == Done(1, "", message)
     acl = (
         "--allow-principal",
@@ -266,7 +266,7 @@ def test_user_has_the_rights_of_acl_entries(sh: Shell, broker: Broker, tmp_path:
         ("consume orders --format %x", "consume: argument --format: '%x': there is no %x"),
         ("consume orders --timeout-ms 0", "consume: argument --timeout-ms: '0' is not an integer"),
         ("consume orders --formatter-property print.key", "consume: argument --formatter-property: 'print.key' is not"),
-        ("consume orders --group shop --offset 3", "consume: --group goes on where the group is"),
+        ("consume orders --group shop --offset 3", "consume: --group continues at the group's offsets"),
         ("groups reset-offsets shop", "groups reset-offsets: one of the arguments --to --to-earliest "),
         ("groups list --state idle", "groups list: argument --state: 'idle' names no states: they are stable, empty, "),
         ("groups reset-offsets shop --shift-by one", "groups reset-offsets: argument --shift-by: 'one' is no whole"),
@@ -306,7 +306,7 @@ def test_bad_command_line(sh: Shell, line: str, message: str) -> None:
         ("groups delete nobodys", "groups: nobodys: "),
         (
             "perf produce --topic nobodys --num-records 1",
-            "perf: there is no topic nobodys: make it first, pybroker topics create nobodys\n",
+            "perf: there is no topic nobodys: create it by pybroker topics create nobodys\n",
         ),
         ("groups reset-offsets nobodys --to latest", "groups: nobodys: it has no offsets"),
         ("configs alter --topic kept --add-config retention.ms=often", "configs: kept: Invalid value often"),

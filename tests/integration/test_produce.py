@@ -96,7 +96,7 @@ def test_follower_skips_only_the_lines_that_are_rejected(broker: OurBroker, tmp_
         assert list(dict.fromkeys(client.values("small"))) == lines
     start = sum(len(line) + 1 for line in lines[:150])
     message = (tmp_path / "output").read_text()
-    assert f"{path}: the line at byte {start} is left out: 5000 bytes are too many for small\n" in message
+    assert f"{path}: the line at byte {start} is left out: 5000 bytes exceed the limit of small\n" in message
 
 
 def test_interrupt_prints_how_many_were_sent(broker: OurBroker) -> None:

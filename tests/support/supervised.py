@@ -47,7 +47,7 @@ class Supervised:
 
     def waits(self, query: str) -> list[float]:
         """Return the seconds before each restart."""
-        return list(map(float, re.findall(rf"^{query}: failed, starts again in (\S+) s: ", self.told, re.MULTILINE)))
+        return list(map(float, re.findall(rf"^{query}: failed, restarts in (\S+) s: ", self.told, re.MULTILINE)))
 
     def _sleep(self, seconds: float) -> None:
         """Run the scenario while the supervisor sleeps between two checks."""

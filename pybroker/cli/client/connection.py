@@ -18,9 +18,9 @@ _ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 #: Prefixes of properties of Kafka's console tools, and what to use here instead.
 _OF_CONSOLES = {
-    "print.": "what is printed says --format of consume, as in --format '%k %v'",
-    "parse.": "keys are taken by --key-separator of produce",
-    "key.separator": "keys are taken by --key-separator of produce, and printed by --format of consume",
+    "print.": "--format of consume selects the output, as in --format '%k %v'",
+    "parse.": "--key-separator of produce reads keys",
+    "key.separator": "--key-separator of produce reads keys, and --format of consume prints them",
 }
 #: The protocols that librdkafka accepts in front of an address.
 _PROTOCOLS = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"}

@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in seen:
-                    raise ComposerError(None, None, f"the key {key.value!r} is there twice", key.start_mark)
+                    raise ComposerError(None, None, f"the key {key.value!r} is a duplicate", key.start_mark)
                 seen.add(key.value)
         return node
 

@@ -90,9 +90,9 @@ class Parse:
 
     def _check_avro(self) -> None:
         if self.schema is not None and self.schema_file is not None:
-            raise SpecError("schema_file", "there is a schema already")
+            raise SpecError("schema_file", "a schema is given already")
         if self.pattern is not None:
-            raise SpecError("pattern", "format avro takes none")
+            raise SpecError("pattern", "format avro does not support it")
         if self.registry is None and self.schema is None and self.schema_file is None:
             raise SpecError("schema", "format avro needs schema, schema_file or registry")
         if (self.registry is None) != (self.subject is None):
@@ -100,7 +100,7 @@ class Parse:
         if self.registry is not None and not self.registry.startswith(("http://", "https://")):
             raise SpecError("registry", f"{self.registry!r} is not an address such as http://127.0.0.1:8081")
         if self.registry is not None and self.framing == "plain":
-            raise SpecError("framing", "without a schema's id in a value the registry is of no use")
+            raise SpecError("framing", "a registry needs a schema's id in each value")
 
     def _check_preset(self, preset: str) -> None:
         if self.format not in (wanted := PRESETS[preset].format, "text"):

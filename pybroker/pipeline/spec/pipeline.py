@@ -114,7 +114,7 @@ class Pipeline:
             raise SpecError(f"{path}.from", f"no source {stream.source!r}; there are: {', '.join(self.sources)}")
         source, topic = self.sources[stream.source], stream.sink.topic
         if source.pattern is not None and topic is not None and source.reads(topic) and not stream.sink.is_elsewhere():
-            problem = f"matches the pattern of the source {stream.source!r}: rows would come back for ever"
+            problem = f"matches the pattern of the source {stream.source!r}: its rows would return forever"
             raise SpecError(f"{path}.sink.topic", problem)
         timed = source.event_time is not None
         if stream.window and not timed and stream.mode == "append":

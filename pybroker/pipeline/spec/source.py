@@ -78,7 +78,7 @@ class Source:
         if isinstance(self.starting, Starting):
             self._check_offsets(self.starting)
         if self.dead_letter is not None and self.reads(self.dead_letter.topic):
-            raise SpecError("dead_letter.topic", "is read by this source: its letters would come back for ever")
+            raise SpecError("dead_letter.topic", "is read by this source: its letters would return forever")
 
     def _check_offsets(self, starting: Starting) -> None:
         if starting.offsets is None:
@@ -89,7 +89,7 @@ class Source:
         if unread := sorted(set(starting.offsets) - read):
             raise SpecError(f"starting.offsets.{unread[0]}", "is not among the topics that are read")
         if missing := sorted(read - set(starting.offsets)):
-            raise SpecError("starting.offsets", f"says nothing of topic {missing[0]}")
+            raise SpecError("starting.offsets", f"does not name topic {missing[0]}")
         for topic, partitions in self.assign.items():
             if set(partitions) != set(starting.offsets[topic]):
                 raise SpecError(f"starting.offsets.{topic}", f"has to name the partitions {partitions}")

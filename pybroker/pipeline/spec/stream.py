@@ -29,12 +29,12 @@ class Window:
         if self.slide is not None and self.every is None:
             raise SpecError("slide", "sessions do not slide")
         if self.gap is not None and not self.by:
-            raise SpecError("by", "sessions are somebody's: Spark needs a column to group by")
+            raise SpecError("by", "sessions need a column to group by")
         spans = {"every": self.every, "slide": self.slide, "gap": self.gap}
         lengths = {name: seconds(span, name) for name, span in spans.items() if span is not None}
         for name, length in lengths.items():
             if length == 0:
-                raise SpecError(name, "has to be longer than nothing")
+                raise SpecError(name, "must be longer than 0")
         if lengths.get("slide", 0) > lengths.get("every", 0):
             raise SpecError("slide", f"is longer than every, {self.every}: records between windows would be lost")
 

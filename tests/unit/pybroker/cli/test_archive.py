@@ -99,13 +99,13 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(archive_options, "find_spec", lambda name: None)
 
     assert restore.main(["lake", "orders", *SERVER]) == 1
-    assert "pyspark is needed: pip install '.[spark]'" in capsys.readouterr().err
+    assert "pyspark is missing: pip install '.[spark]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("failure", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "interrupted: the same command goes on where this one has stopped"),
+        (KeyboardInterrupt(), 130, "interrupted: the same command continues where this one stopped"),
         (ArchiveError("it is another's"), 1, "it is another's"),
         (FileNotFoundError(2, "No such file or directory", "lake"), 1, "lake: No such file or directory"),
     ],

@@ -104,7 +104,7 @@ def test_unreachable_broker_fails_after_the_timeout(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         code, told = run("--topic", "t", "--bootstrap-server", address, "--timeout", 1, tmp_path / "file")
-    assert (code, told) == (1, f"no broker at {address} answers: 0 lines are acknowledged, not the others")
+    assert (code, told) == (1, f"no broker answers at {address}: 0 lines are acknowledged, not the others")
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow", "--from-beginning"]], ids=["once", "follow"])

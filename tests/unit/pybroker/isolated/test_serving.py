@@ -44,7 +44,7 @@ def test_error_is_answered_and_the_next_request_served() -> None:
 
     assert [kind for kind, _ in errors] == [ERROR, ERROR, ERROR]
     assert [told["error"] for _, told in errors] == ["UnusableOption"] * 3
-    assert errors[1][1]["message"] == "nobody here does 'nothing'"
+    assert errors[1][1]["message"] == "unknown request 'nothing'"
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,6 @@ def test_another_request_does_not_end_the_rows(broker: BrokerDouble) -> None:
     asked.write(begun([{"key": b"k", "value": b"next"}]).getvalue())
     asked.seek(0)
 
-    with pytest.raises(SystemExit, match="where rows should be"):
+    with pytest.raises(SystemExit, match="instead of rows"):
         serve(asked, io.BytesIO())
     assert broker.asked(PRODUCE) == []

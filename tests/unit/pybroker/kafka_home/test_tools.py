@@ -105,7 +105,7 @@ def test_home_is_updated_without_replacing_users_files(tmp_path: Path) -> None:
     assert (home / "config" / "server.properties").read_text() == "node.id=7\n"
     assert os.access(home / "bin" / "kafka-topics.sh", os.X_OK)
     done = subprocess.run([home / "bin" / "kafka-run-class.sh", "no.Such"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr[:47]) == (1, "kafka-run-class: pybroker has not all of it: no")
+    assert (done.returncode, done.stderr[:46]) == (1, "kafka-run-class: not supported by pybroker: no")
 
 
 def test_home_that_cannot_be_created_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

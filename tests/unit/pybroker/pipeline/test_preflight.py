@@ -55,7 +55,7 @@ def pipeline(tmp_path: Path, **source: Any) -> Pipeline:
         ({"assign": {"orders": [0, 2]}}, "assign.orders: has no partition 2: 2 in all"),
         (
             {"topics": ["orders"], "starting": {"offsets": {"orders": {0: 1}}}},
-            "starting.offsets.orders: says nothing of partition 1",
+            "starting.offsets.orders: does not name partition 1",
         ),
         (
             {"topics": ["orders"], "starting": {"offsets": {"orders": {0: 1, 1: 1, 2: 1}}}},
@@ -95,7 +95,7 @@ def test_files_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
     (listed / "0").write_text("v1")
     one = pipeline(tmp_path, topics=["orders"])
 
-    with pytest.raises(SpecError, match=r"streams\.q\.sink\.path: .*rows has files of another checkpoint"):
+    with pytest.raises(SpecError, match=r"streams\.q\.sink\.path: .*rows has files of another or a removed checkpoint"):
         preflight.check_folders(one)
     to_delta = replace(one.streams["q"], sink=replace(one.streams["q"].sink, format="delta"))
     preflight.check_folders(replace(one, streams={"q": to_delta}))
@@ -132,38 +132,38 @@ def writing(tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any]) -> Pip
             {"topic": "orders"},
             {"topic": "leters"},
             FakeCluster(),
-            "sources.s.dead_letter.topic: the broker has no topic 'leters', and makes none by itself; "
+            "sources.s.dead_letter.topic: the broker has no topic 'leters', and does not create topics automatically; "
             "did you mean letters?",
         ),
         (
             {"topic": "orders"},
             {"topic": "compacted"},
             FakeCluster(),
-            "sources.s.dead_letter.topic: 'compacted' is compacted, and takes no record without a key",
+            "sources.s.dead_letter.topic: 'compacted' is compacted, and rejects records without a key",
         ),
         (
             {"topic": "orders"},
             {"topic": "letters", "max_bytes": 1_048_589},
             FakeCluster(),
-            "sources.s.dead_letter.max_bytes: 1048589 are more than 'letters' takes: 1048588",
+            "sources.s.dead_letter.max_bytes: 1048589 are more than 'letters' accepts: 1048588",
         ),
         (
             {"topic": "orders"},
             {"topic": "new", "max_bytes": 5001},
             CreatingCluster(),
-            "sources.s.dead_letter.max_bytes: 5001 are more than 'new' takes: 5000",
+            "sources.s.dead_letter.max_bytes: 5001 are more than 'new' accepts: 5000",
         ),
         (
             {"topic": "new"},
             {"topic": "letters"},
             FakeCluster(),
-            "streams.q.sink.topic: the broker has no topic 'new', and makes none by itself",
+            "streams.q.sink.topic: the broker has no topic 'new', and does not create topics automatically",
         ),
         (
             {"topic": "compacted"},
             {"topic": "letters"},
             FakeCluster(),
-            "streams.q.sink.topic: 'compacted' is compacted, and takes no record without a key",
+            "streams.q.sink.topic: 'compacted' is compacted, and rejects records without a key",
         ),
     ],
 )

@@ -118,9 +118,9 @@ def test_mistakes_are_reported_with_their_path(tmp_path: Path, changes: dict[str
         ({"window": {"on": "t"}}, "streams.q.window.every: give either every or gap"),
         ({"window": {"on": "t", "every": "1m", "gap": "1m"}}, "streams.q.window.every: give either every or gap"),
         ({"window": {"on": "t", "gap": "1m", "slide": "1m"}}, "streams.q.window.slide: sessions do not slide"),
-        ({"window": {"on": "t", "gap": "1m"}}, "streams.q.window.by: sessions are somebody's"),
+        ({"window": {"on": "t", "gap": "1m"}}, "streams.q.window.by: sessions need a column"),
         ({"window": {"on": "t", "every": "1m", "slide": "2m"}}, "streams.q.window.slide: is longer than every"),
-        ({"window": {"on": "t", "every": "0s"}}, "streams.q.window.every: has to be longer than nothing"),
+        ({"window": {"on": "t", "every": "0s"}}, "streams.q.window.every: must be longer than 0"),
         ({"window": {"on": "time", "every": "1 minute"}}, "streams.q.window: append needs an event_time"),
     ],
 )
@@ -195,8 +195,8 @@ def test_broken_yaml_is_a_specification_error(tmp_path: Path) -> None:
         ("a: [1\nb: 2", "line 2, column 2: expected ',' or ']', but got ':', while parsing a flow sequence"),
         ("a:\n\t- b", "line 2, column 1: found character '\\t' that cannot start any token"),
         ("a: \0", "unacceptable character #x0000: special characters are not allowed"),
-        ("streams: {q: {}, r: {}, q: {}}", "line 1, column 25: the key 'q' is there twice"),
-        ("a: {0: b, '0': c}", "line 1, column 11: the key '0' is there twice"),
+        ("streams: {q: {}, r: {}, q: {}}", "line 1, column 25: the key 'q' is a duplicate"),
+        ("a: {0: b, '0': c}", "line 1, column 11: the key '0' is a duplicate"),
         ("a: !!int x", "invalid literal for int()"),
         ("a: &a [*a]", "this is nested too deeply, or in itself"),
         ("[" * 5000, "this is nested too deeply, or in itself"),
@@ -229,7 +229,7 @@ def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
         ),
         ({"topics": ["t"], "starting": {"offsets": {"t": {0: -1}}}}, "starting.offsets.t.0: neither may be below 0"),
         ({"topics": ["t"], "starting": {"offsets": {"u": {0: 1}}}}, "starting.offsets.u: is not among the topics"),
-        ({"topics": ["t", "u"], "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets: says nothing of topic u"),
+        ({"topics": ["t", "u"], "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets: does not name topic u"),
         ({"assign": {"t": [0, 1]}, "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets.t: has to name the"),
         ({"pattern": "t.*", "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets: a pattern's topics are not"),
         ({"topics": ["t"], "max_per_trigger": 0}, "max_per_trigger: has to be 1 or more"),
@@ -248,12 +248,15 @@ def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
             ({"topics": ["t"], "parse": {"format": "avro", **parse}}, f"parse.{message}")
             for parse, message in (
                 ({}, "schema: format avro needs schema, schema_file or registry"),
-                ({"schema": "{}", "schema_file": "f"}, "schema_file: there is a schema already"),
-                ({"schema": "{}", "pattern": "x"}, "pattern: format avro takes none"),
+                ({"schema": "{}", "schema_file": "f"}, "schema_file: a schema is given already"),
+                ({"schema": "{}", "pattern": "x"}, "pattern: format avro does not support it"),
                 ({"registry": "http://r"}, "subject: registry and subject need each other"),
                 ({"schema": "{}", "subject": "s"}, "registry: registry and subject need each other"),
                 ({"registry": "r:8081", "subject": "s"}, "registry: 'r:8081' is not an address such as http://"),
-                ({"registry": "http://r", "subject": "s", "framing": "plain"}, "framing: without a schema's id"),
+                (
+                    {"registry": "http://r", "subject": "s", "framing": "plain"},
+                    "framing: a registry needs a schema's id",
+                ),
                 ({"schema": "{}", "framing": "x"}, "framing: 'x' is not one of: plain, confluent"),
             )
         ),
@@ -321,7 +324,9 @@ def test_sink_topic_must_not_match_the_source_pattern(tmp_path: Path) -> None:
         stream = {"from": "s", "sink": {"format": "kafka", "topic": "t-out", **sink}}
         loaded(tmp_path, document(sources={"s": source}, streams={"q": stream}))
 
-    with pytest.raises(SpecError, match=r"streams\.q\.sink\.topic: matches the pattern of the source 's': rows would"):
+    with pytest.raises(
+        SpecError, match=r"streams\.q\.sink\.topic: matches the pattern of the source 's': its rows would"
+    ):
         loads({"pattern": "t-.*"})
     loads({"pattern": "t-[0-9]"})
     loads({"pattern": "t-.*"}, options={"kafka.bootstrap.servers": "other:9092"})

@@ -138,8 +138,8 @@ def test_failed_query_restarts_with_growing_delays() -> None:
 
     assert watcher.run([one]) == "q: away"
     assert len(begun) == 5
-    assert [line for line in out.getvalue().splitlines() if "starts again" in line] == [
-        f"q: failed, starts again in {wait} s: away" for wait in (1, 2, 4, 5)
+    assert [line for line in out.getvalue().splitlines() if "restarts in" in line] == [
+        f"q: failed, restarts in {wait} s: away" for wait in (1, 2, 4, 5)
     ]
     assert 12 <= time.now < 14
 
@@ -168,8 +168,8 @@ def test_failing_start_is_retried() -> None:
     assert watcher.run([Watched("q", start)]) is None
     assert good.stopped
     assert out.getvalue().splitlines() == [
-        "q: failed, starts again in 1 s: no folder",
-        "q: failed, starts again in 2 s: java.io.IOException: gone",
+        "q: failed, restarts in 1 s: no folder",
+        "q: failed, restarts in 2 s: java.io.IOException: gone",
     ]
 
     raised.append(PySparkException("no folder"))

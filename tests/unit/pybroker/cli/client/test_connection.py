@@ -80,7 +80,7 @@ def test_empty_address_is_an_error() -> None:
 @pytest.mark.parametrize("key", ["print.key", "parse.key", "key.separator"])
 def test_properties_of_console_tools_are_no_client_properties(key: str) -> None:
     """librdkafka does not know them; commands have options for them."""
-    with pytest.raises(UsageError, match=rf"^{key} is not a property of the client: .* --(format|key-separator) of "):
+    with pytest.raises(UsageError, match=rf"^{key} is not a property of the client: .*--(format|key-separator) of "):
         connection(None, 1.0, properties=[(key, "true")])
 
 

@@ -67,7 +67,9 @@ def test_bad_options_are_one_line(line: str, capsys: pytest.CaptureFixture[str])
 def test_missing_action_lists_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse([])
-    assert capsys.readouterr().err == f"{parser().prog}: what is to be done? list, create (--help shows the options)\n"
+    assert (
+        capsys.readouterr().err == f"{parser().prog}: an action is missing: list, create (--help shows the options)\n"
+    )
 
 
 def test_errors_escape_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
