@@ -16,7 +16,6 @@ from uuid import uuid4
 import msgspec
 
 from broker.maintenance.replaced_log import ReplacedLog
-from broker.maintenance.replica_move import Move
 from broker.replicas.partition import Partition
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
@@ -27,10 +26,11 @@ from storage.directory_names import delete_name, future_name
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LONG_MAX
-from storage.moves.copy import Copied, CopyJob, copy_batches
 
 if TYPE_CHECKING:
     from broker.maintenance.move_services import MoveServices
+    from broker.maintenance.replica_move import Move
+    from storage.moves.copy import Copied, CopyJob
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +138,8 @@ class ReplicaMoves:
 
     def _begin(self, partition: Partition, directory: LogDirectory, path: str) -> None:
         log.info("%s moves from %s to %s", partition, partition.log.directory.path, directory.path)
+        from broker.maintenance.replica_move import Move  # few brokers move a partition
+
         move = self._moves[partition.topic, partition.index] = Move(self, partition, directory, path)
         move.begin()
 
@@ -161,6 +163,8 @@ class ReplicaMoves:
 
     def submit(self, job: CopyJob) -> Deferred[Copied]:
         """Have a worker do a round of copying."""
+        from storage.moves.copy import copy_batches
+
         if self._workers is None:
             threads = self.services.config.get("num.replica.alter.log.dirs.threads")
             size = threads if isinstance(threads, int) and threads > 0 else 1

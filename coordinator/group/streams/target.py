@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from coordinator.group.modern.interval import is_too_early
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.group import StreamsGroup
@@ -81,6 +80,8 @@ def compute(
     group: StreamsGroup, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
 ) -> dict[str, Tasks]:
     """Return the targets of all members, with the changed one. While topics are missing, no member gets a task."""
+    from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign  # few brokers have such groups
+
     members = group.members if member is None else {**group.members, member.member_id: member}
     if not configured.is_ready or configured.subtopologies is None:
         return dict.fromkeys(members, NO_TASKS)
