@@ -88,9 +88,8 @@ _DEFAULTS = {
     "spark.executor.extraJavaOptions": STACK,
 }
 
-#: How SQL treats invalid values by default: invalid numbers and missing array elements are NULL,
-#: the last of duplicate keys counts, and bytes that are not text are replaced. If such a row made a query fail, it would
-#: make every restart fail, too.
+#: How SQL treats invalid values by default: invalid numbers and missing array elements are NULL, the last of duplicate
+#: keys counts, and bytes that are not text are replaced. A row that made a query fail would fail every restart, too.
 LENIENT = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",

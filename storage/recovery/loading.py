@@ -105,7 +105,7 @@ def _list(fs: FileSystem, path: str) -> dict[str, int]:
 def create_log(directory: LogDirectory, stored: StoredLog, topic_id: bytes, copy_path: str | None) -> PartitionLog:
     """Create the directory of a log, or rename its copy at `copy_path` to it, and open the log. Raises OSError.
 
-    What was written is not on the disk yet: the log has it among its unsynced files.
+    The written files are not on the disk yet: the log lists them as unsynced.
     """
     fs, path = directory.fs, stored.path
     if copy_path is not None:
