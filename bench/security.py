@@ -29,7 +29,7 @@ from tests.support.wire import WireClient
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER, _PASSWORD, _WRONG = "alice-is-there", "the right password", "another password"
-_DRAWN = 1_000
+_RESAMPLES = 1_000
 
 
 class LoginBroker:
@@ -38,7 +38,7 @@ class LoginBroker:
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         port = free_port()
-        self.broker = OurBroker(
+        self.process = OurBroker(
             folder,
             {
                 "listeners": f"OPEN://{HOST}:{port},CLIENTS://{HOST}:{self.port}",
@@ -90,62 +90,62 @@ def measured(
     log_in_us: Callable[[str], float], attempts: int, chance: random.Random
 ) -> tuple[list[float], list[float]]:
     """Return the times of `attempts` logins of the existing user, and of unknown ones, in microseconds."""
-    there: list[float] = []
-    not_there: list[float] = []
+    existing: list[float] = []
+    unknown: list[float] = []
     turns = [True, False] * attempts
     chance.shuffle(turns)
-    for is_there in turns:
-        name = _USER if is_there else "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=len(_USER)))
-        (there if is_there else not_there).append(log_in_us(name))
-    return there, not_there
+    for exists in turns:
+        name = _USER if exists else "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=len(_USER)))
+        (existing if exists else unknown).append(log_in_us(name))
+    return existing, unknown
 
 
-def ratio(there: list[float], not_there: list[float], chance: random.Random) -> tuple[float, float, float]:
+def ratio(existing: list[float], unknown: list[float], chance: random.Random) -> tuple[float, float, float]:
     """Return the ratio of the medians, with the bounds of its 95 % interval."""
     drawn = sorted(
-        statistics.median(chance.choices(there, k=len(there)))
-        / statistics.median(chance.choices(not_there, k=len(not_there)))
-        for _ in range(_DRAWN)
+        statistics.median(chance.choices(existing, k=len(existing)))
+        / statistics.median(chance.choices(unknown, k=len(unknown)))
+        for _ in range(_RESAMPLES)
     )
-    return statistics.median(there) / statistics.median(not_there), drawn[_DRAWN // 40], drawn[-_DRAWN // 40]
+    return statistics.median(existing) / statistics.median(unknown), drawn[_RESAMPLES // 40], drawn[-_RESAMPLES // 40]
 
 
-def longer(there: list[float], not_there: list[float]) -> tuple[float, float]:
-    """Return how often a value of `there` exceeds one of `not_there`, and its distance from 0.5 in standard errors."""
-    ranked = sorted([(value, True) for value in there] + [(value, False) for value in not_there])
-    count, other = len(there), len(not_there)
-    rank_sum = sum(rank for rank, (_, is_there) in enumerate(ranked, 1) if is_there)
+def longer(existing: list[float], unknown: list[float]) -> tuple[float, float]:
+    """Return how often a value of `existing` exceeds one of `unknown`, and its distance from 0.5 in standard errors."""
+    ranked = sorted([(value, True) for value in existing] + [(value, False) for value in unknown])
+    count, other = len(existing), len(unknown)
+    rank_sum = sum(rank for rank, (_, exists) in enumerate(ranked, 1) if exists)
     larger = (rank_sum - count * (count + 1) / 2) / (count * other)
     return larger, (larger - 0.5) / ((count + other + 1) / (12 * count * other)) ** 0.5
 
 
-def show(name: str, there: list[float], not_there: list[float], chance: random.Random) -> None:
-    for who, times in (("there", there), ("not there", not_there)):
+def show(name: str, existing: list[float], unknown: list[float], chance: random.Random) -> None:
+    for who, times in (("existing", existing), ("unknown", unknown)):
         cuts = statistics.quantiles(times, n=100)
         parts = "  ".join(f"{label} {cuts[part - 1]:7.0f}" for label, part in (("5%", 5), ("median", 50), ("95%", 95)))
         print(f"{name:14} {who:10} {len(times):6} logins, us: {parts}")
-    value, low, high = ratio(there, not_there, chance)
-    larger, errors = longer(there, not_there)
+    value, low, high = ratio(existing, unknown, chance)
+    larger, errors = longer(existing, unknown)
     print(f"{name:14} ratio of medians {value:.3f} ({low:.3f} to {high:.3f}), longer {larger:.3f} ({errors:+.1f})\n")
 
 
 def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench security", description=__doc__.partition("?")[0] + "?")
+    parser = argparse.ArgumentParser(prog="python -m bench security", description=__doc__.partition(":")[0])
     parser.add_argument("--attempts", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        door = LoginBroker(Path(scratch))
+        broker = LoginBroker(Path(scratch))
         try:
-            kinds: dict[str, Callable[[str], float]] = {"PLAIN": door.plain_us}
+            kinds: dict[str, Callable[[str], float]] = {"PLAIN": broker.plain_us}
             for mechanism in ScramMechanism:
-                kinds[mechanism.sasl_name] = lambda user, mechanism=mechanism: door.scram_us(mechanism, user)  # type: ignore[misc]
+                kinds[mechanism.sasl_name] = lambda user, mechanism=mechanism: broker.scram_us(mechanism, user)  # type: ignore[misc]
             for name, log_in_us in kinds.items():
                 measured(log_in_us, options.attempts // 20, chance)  # warm-up: first calls are slow
                 show(name, *measured(log_in_us, options.attempts, chance), chance)
         finally:
-            door.broker.stop()
+            broker.process.stop()
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def starts(root: Path) -> None:
     records = batch(100, producer_id=7, producer_epoch=0, base_sequence=0)
     for log in manager.logs.values():
         appender(log, records)()
-    for name, clean in (("stop in order", True), ("crash", False)):
+    for name, clean in (("clean stop", True), ("crash", False)):
         started = time.perf_counter()
         if clean:
             manager.close(T0)

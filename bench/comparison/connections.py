@@ -44,13 +44,13 @@ class _Asking:
         self.socket.setblocking(False)
         self.socket.connect_ex((HOST, port))
         self._frame = frame
-        self.is_asked = False
+        self.is_sent = False
 
-    def go_on(self) -> bool:
+    def advance(self) -> bool:
         """Do what is possible without waiting; return whether it is answered. OSError: the connection is lost."""
-        if not self.is_asked:
+        if not self.is_sent:
             self.socket.send(self._frame)
-            self.is_asked = True
+            self.is_sent = True
             return False
         if not self.socket.recv(1 << 16):
             raise ConnectionResetError
@@ -82,7 +82,7 @@ def burst(broker: Measured, count: int) -> Burst:
         for key, _ in selector.select(1):
             one = key.data
             try:
-                is_answered = one.go_on()
+                is_answered = one.advance()
             except OSError:
                 lost += 1
                 selector.unregister(one.socket)

@@ -35,7 +35,7 @@ def tool_parser(tool: str) -> ArgumentParser:
 def connection_words(options: object) -> list[str]:
     """Return the options of all tools as options of pybroker's commands."""
     if getattr(options, "zookeeper", None):
-        print("there is no ZooKeeper: the broker on localhost:9092 is asked", file=sys.stderr)
+        print("ZooKeeper is not supported: using the broker on localhost:9092", file=sys.stderr)
     words = []
     if bootstrap := getattr(options, "bootstrap", None):
         words += ["--bootstrap-server", _addresses(bootstrap, options)]
