@@ -1,4 +1,4 @@
-"""Import cycles: nobody can read, or change, one file of a cycle alone."""
+"""Import cycles: one file of a cycle cannot be read or changed alone."""
 
 from __future__ import annotations
 

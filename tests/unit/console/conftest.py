@@ -1,4 +1,4 @@
-"""Somebody who looks at a console."""
+"""A browser of the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes with names: every byte has one, and the values are those that the decoders read."""
+"""Bytes with names: every byte has one, and the values are those of the decoders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MESSAGES = [
 
 
 def gaps(span: Span) -> Iterator[str]:
-    """Where the parts of a span do not fill it one after the other."""
+    """Return the gaps between the parts of a span."""
     for _, each in span.walk():
         at = each.start
         for part in each.parts:
@@ -45,8 +45,8 @@ def gaps(span: Span) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_message_has_a_name_for_each_byte(message: Message) -> None:
-    """In each version, and ends where the decoder's does."""
+def test_each_byte_of_a_message_has_a_name(message: Message) -> None:
+    """In each version. The message ends where the decoder's does."""
     random = Random(message.name)
     for version in message.versions:
         for _ in range(10):
@@ -59,8 +59,8 @@ def test_message_has_a_name_for_each_byte(message: Message) -> None:
             assert list(gaps(span)) == []
 
 
-def test_message_that_is_cut_off_is_none() -> None:
-    """At any place."""
+def test_truncated_message_is_rejected() -> None:
+    """At any byte."""
     message = METADATA_RECORDS[2]  # TopicRecord
     data = message.encode(0, message(name="orders", topic_id=bytes(range(16))))
     for size in range(len(data)):
@@ -68,8 +68,8 @@ def test_message_that_is_cut_off_is_none() -> None:
             message_span(message, 0, data[:size])
 
 
-def test_fields_are_called_and_read_as_the_schema_has_them() -> None:
-    """Of a record of the metadata log."""
+def test_fields_have_the_schemas_names_and_values() -> None:
+    """In a record of the metadata log."""
     message = METADATA_RECORDS[2]
     data = message.encode(0, message(name="orders", topic_id=bytes(range(16))))
 
@@ -87,8 +87,8 @@ def batch() -> bytes:
     return builder.build()
 
 
-def test_header_of_a_batch() -> None:
-    """Thirteen fields in 61 bytes, with what they amount to."""
+def test_header_of_a_batch_is_explained() -> None:
+    """Thirteen fields in 61 bytes, with their meaning."""
     span = header_span(batch(), crc_is_right=True)
 
     assert (span.start, span.end, len(span.parts)) == (0, HEADER_SIZE, 13)
@@ -101,8 +101,8 @@ def test_header_of_a_batch() -> None:
     assert header_span(batch(), crc_is_right=False).parts[4].meaning.startswith("WRONG")
 
 
-def test_records_of_a_batch() -> None:
-    """Each fills its bytes, and says what the reader of records reads."""
+def test_records_of_a_batch_are_explained() -> None:
+    """Each covers its bytes and has the values of the record reader."""
     data, header = batch()[HEADER_SIZE:], parse_header(batch())
 
     spans = record_spans(data, header, 0, 10)
@@ -116,8 +116,8 @@ def test_records_of_a_batch() -> None:
     assert (second["keyLength"], second["valueLength"]) == ("null", "null")
 
 
-def test_records_are_had_from_any_number_on() -> None:
-    """Those before are stepped over."""
+def test_records_from_a_number_on_are_explained() -> None:
+    """Those before are skipped."""
     data, header = batch()[HEADER_SIZE:], parse_header(batch())
     all_of_them = record_spans(data, header, 0, 10)
 
@@ -126,16 +126,16 @@ def test_records_are_had_from_any_number_on() -> None:
     assert record_spans(data, header, 3, 10) == []
 
 
-def test_record_that_lies_about_its_length_is_refused() -> None:
-    """Rather than read beyond it."""
+def test_record_with_a_wrong_length_is_rejected() -> None:
+    """Nothing is read beyond it."""
     data = bytearray(batch()[HEADER_SIZE:])
     data[0] -= 2
     with pytest.raises((InvalidRecord, ProtocolError)):
         record_spans(bytes(data), parse_header(batch()), 0, 1)
 
 
-def test_headers_beyond_a_number_are_one_span() -> None:
-    """They take no step each, and no byte of them is lost; their number has to be one that there is room for."""
+def test_surplus_headers_are_one_span() -> None:
+    """They need no step each, and all their bytes are covered. Impossible counts are rejected."""
     builder = BatchBuilder()
     builder.append(0, None, None, [("h", None)] * 1000)
     data, header = builder.build()[HEADER_SIZE:], parse_header(builder.build())
@@ -150,7 +150,7 @@ def test_headers_beyond_a_number_are_one_span() -> None:
         record_spans(data.replace(encode_varint(1000), encode_varint(1600), 1), header, 0, 1)
 
 
-def test_commit_of_a_group_is_told_by_its_fields() -> None:
+def test_offset_commit_is_explained_by_its_fields() -> None:
     """Key and value of a record of __consumer_offsets."""
     key_message, value_message = GROUP_RECORDS[1]
     key = b"\0\1" + key_message.encode(0, key_message(group="shop", topic="orders", partition=3))
@@ -167,8 +167,8 @@ def test_commit_of_a_group_is_told_by_its_fields() -> None:
     assert {leaf.name: leaf.value for leaf in said.leaves()}["offset"] == "42"
 
 
-def test_what_is_no_message_is_shown_with_the_reason() -> None:
-    """And no byte of it is lost."""
+def test_undecodable_message_is_shown_with_the_reason() -> None:
+    """And all its bytes."""
     told = value_span("__consumer_offsets", b"\0\1", b"\0\3\0\xff", is_control=False)
 
     assert told is not None
@@ -177,14 +177,14 @@ def test_what_is_no_message_is_shown_with_the_reason() -> None:
     assert told.parts[-1].meaning
 
 
-def test_records_of_users_are_their_own_business() -> None:
-    """No schema says what is in them."""
+def test_records_of_users_are_not_decoded() -> None:
+    """No schema describes them."""
     assert key_span("orders", b"key", is_control=False) is None
     assert value_span("orders", b"key", b"value", is_control=False) is None
 
 
-def test_entries_of_indexes() -> None:
-    """With what they point at."""
+def test_index_entries_are_explained() -> None:
+    """With the position that they point to."""
     kind = INDEX_KINDS["index"]
     span = entry_span(kind, b"\0\0\0\5\0\0\x10\0", 0, 0, base_offset=1000)
 
@@ -194,8 +194,8 @@ def test_entries_of_indexes() -> None:
     assert INDEX_KINDS["txnindex"].entry_bytes == 34
 
 
-def test_rows_begin_where_those_of_the_file_do() -> None:
-    """And every byte is shown once, under its name."""
+def test_rows_have_the_positions_of_the_file() -> None:
+    """Every byte is shown once, under its name."""
     data, header = batch()[HEADER_SIZE:], parse_header(batch())
     spans = record_spans(data, header, 0, 10)
 
@@ -209,8 +209,7 @@ def test_rows_begin_where_those_of_the_file_do() -> None:
     assert not view.is_cut
 
 
-def test_very_large_things_are_cut() -> None:
-    """A page is for people."""
+def test_very_large_values_are_cut() -> None:
     view = hex_view(bytes(10_000), [Span("value", 0, 10_000, "bytes")])
 
     assert view.is_cut

@@ -1,4 +1,4 @@
-"""Values in Avro, with schemas that people enter; bytes were written after the examples of Avro's specification."""
+"""Avro values with schemas that users enter; the bytes follow the examples of Avro's specification."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ORDER = json.dumps(
 DATA = bytes.fromhex("36 02 06 66 6f 6f 02 02 61 00 02 02 62 02 ab cd 01 06 02 78 01 00 01")
 
 
-def test_record() -> None:
-    """With all that may be in it: named types by their names, blocks with and without their size."""
+def test_record_with_all_kinds_of_fields() -> None:
+    """References to named types, and blocks with and without their size."""
     assert decode(parse_schema(ORDER), DATA) == {
         "id": 27,
         "note": "foo",
@@ -45,8 +45,8 @@ def test_record() -> None:
     }
 
 
-def test_head_of_a_schema_registry() -> None:
-    """Is passed over: a zero byte and four bytes of an id."""
+def test_schema_registry_header_is_skipped() -> None:
+    """A zero byte and an id of four bytes."""
     assert payload(b"\0\0\0\0\x07" + DATA, "avro", parse_schema(ORDER)).form == "avro"
 
 
@@ -66,15 +66,15 @@ def test_head_of_a_schema_registry() -> None:
         ('["string", "int"]', "0203", -2),
     ],
 )
-def test_values(schema: str, data: str, text: object) -> None:
-    """Of each primitive type, and of a union."""
+def test_values_of_each_type(schema: str, data: str, text: object) -> None:
+    """Primitive types and a union."""
     raw = b"" if schema == "null" else bytes.fromhex(data)
     assert decode(parse_schema(schema), raw) == text
 
 
 @pytest.mark.parametrize("end", range(len(DATA)))
-def test_bytes_that_end_too_early(end: int) -> None:
-    """Anywhere: it is said, and they are shown as what they may be."""
+def test_truncated_bytes_are_an_error(end: int) -> None:
+    """At any byte. They are shown undecoded."""
     found = payload(DATA[:end] or b"\xff", "avro", parse_schema(ORDER))
     assert found.form != "avro"
     assert found.problem.startswith("not an Avro value of this schema")
@@ -88,13 +88,13 @@ def test_bytes_that_end_too_early(end: int) -> None:
         ("string", b"\x01"),
         ("string", b"\x04\xff\xfe"),
         ('["null"]', b"\x04"),
-        ('{"type": "array", "items": "null"}', b"\xfe\xff\xff\xff\xff\x0f"),  # billions of nothing
+        ('{"type": "array", "items": "null"}', b"\xfe\xff\xff\xff\xff\x0f"),  # billions of empty values
         ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "A"]}]}', b"\x02" * 500),
         ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}', b"\x02"),
     ],
 )
-def test_bytes_of_something_else(schema: str, data: bytes) -> None:
-    """End in a line, however deep or many they say that they are."""
+def test_other_bytes_are_an_error(schema: str, data: bytes) -> None:
+    """One line, however large their counts and depths."""
     with pytest.raises(AvroError):
         decode(parse_schema(schema), data)
 
@@ -120,14 +120,14 @@ def test_bytes_of_something_else(schema: str, data: bytes) -> None:
         '"' + "a" * 30_000 + '"',
     ],
 )
-def test_schemas_that_are_none(schema: str) -> None:
-    """Are refused before any bytes are looked at."""
+def test_invalid_schemas_are_rejected(schema: str) -> None:
+    """Before bytes are decoded."""
     with pytest.raises(AvroError):
         parse_schema(schema)
 
 
-def test_value_of_a_schema_that_doubles() -> None:
-    """From no bytes at all: one line, soon."""
+def test_exponential_schema_is_an_error() -> None:
+    """It needs no bytes at all. One line, soon."""
     schema: object = "null"
     for number in range(60):
         half = {"name": "a", "type": schema}
@@ -137,13 +137,12 @@ def test_value_of_a_schema_that_doubles() -> None:
         decode(parse_schema(json.dumps(schema)), b"")
 
 
-def test_long_values_are_cut() -> None:
-    """On the page, not in what is decoded."""
+def test_long_values_are_cut_on_the_page() -> None:
+    """Not while they are decoded."""
     told = payload(b"\x80\x7d" + b"\x02" * 8_000 + b"\0", "avro", parse_schema('{"type": "array", "items": "int"}'))
     assert (told.form, len(told.text), told.is_cut) == ("avro", 20_000, True)
 
 
-def test_without_a_schema() -> None:
-    """It is as if nobody had asked for Avro."""
+def test_without_a_schema_values_are_not_decoded() -> None:
     assert payload(b'{"a": 1}', "avro").form == "json"
     assert payload(None, "avro").form == "null"

@@ -1,4 +1,4 @@
-"""Lines of the broker's log, as the console keeps and shows them."""
+"""The broker's log in the console."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from console.broker_log import BrokerLog
 from tests.support.consoles import DATA, MadeUpClient, browse
 
 
-def test_newest_first_and_not_all() -> None:
-    """A word is looked for in either case; bytes that are no text harm nothing."""
+def test_log_is_filtered_newest_first() -> None:
+    """The filter ignores case. Bytes that are not UTF-8 are replaced."""
     log = BrokerLog()
     log.follow([f"line {number}\n".encode() for number in range(3000)] + [b"\xff Error\n"])
     assert log.lines("", 2) == ["\ufffd Error", "line 2999"]
     assert log.lines("eRROR", 10) == ["\ufffd Error"]
-    assert log.lines("line 1000", 10) == []  # of so many only the last are kept
+    assert log.lines("line 1000", 10) == []  # only the last of so many are kept
     assert len(log.lines("", 10_000)) == 2000
 
 
-def test_page_of_a_log_is_text() -> None:
-    """Whatever a client has had logged."""
+def test_log_lines_are_escaped() -> None:
+    """Clients can cause lines with any text."""
     client = MadeUpClient()
     browser: TestClient = browse(client, [DATA])
     browser.app.state.login_sessions.find("").sources.log.follow([b"1 WARN broker: <script>\n"])  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Who may look at a console that asks who comes, and for how long; the broker is made up."""
+"""Sessions of a console with logins; the broker is a fake."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Clerk(MadeUpClient):
-    """May read the groups' offsets, and nothing else that lies on the disk."""
+    """A user who may only read the groups' offsets."""
 
     def readable_topics(self) -> frozenset[str]:
         self._check()
@@ -59,8 +59,8 @@ def log_in(browser: TestClient, user: str = "clerk", password: str = "secret", t
 
 
 @pytest.mark.parametrize("path", ["/", "/topics", "/storage/0/orders-0", "/log", "/rates.json", "/nothing"])
-def test_who_is_nobody_sees_nothing(browser: TestClient, path: str) -> None:
-    """But the page of the login, from which they come back; scripts are told that they may not."""
+def test_requests_without_login_are_redirected(browser: TestClient, path: str) -> None:
+    """To the login page, which leads back. Scripts get an error."""
     answer = browser.get(f"{path}?a=b&c=d")
     if path.endswith(".json"):
         assert (answer.status_code, answer.text) == (401, "Log in first\n")
@@ -71,8 +71,8 @@ def test_who_is_nobody_sees_nothing(browser: TestClient, path: str) -> None:
     assert browser.get("/static/console.css").status_code == 200
 
 
-def test_login(browser: TestClient) -> None:
-    """Leads to where one wanted to go, by a cookie that no script and no other site can use; the end of it ends it."""
+def test_login_and_logout(browser: TestClient) -> None:
+    """The login leads to the requested page with a cookie that scripts and other sites cannot use."""
     answer = log_in(browser, target="/topics?a=b")
     assert (answer.status_code, answer.headers["location"]) == (303, "/topics?a=b")
     cookie = answer.headers["set-cookie"]
@@ -90,22 +90,20 @@ def test_login(browser: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("clerk", "wrong"), ("", ""), ("other", "secret")])
-def test_wrong_passwords(browser: TestClient, user: str, password: str) -> None:
-    """Leave one where one was."""
+def test_wrong_password_shows_the_login_again(browser: TestClient, user: str, password: str) -> None:
     answer = log_in(browser, user, password)
     assert "User or password is wrong" in answer.text
     assert "set-cookie" not in answer.headers
     assert browser.get("/topics").status_code == 303
 
 
-def test_broker_that_does_not_answer_lets_nobody_in(browser: TestClient) -> None:
-    """And is not taken for a wrong password."""
+def test_unreachable_broker_is_no_wrong_password(browser: TestClient) -> None:
     answer = log_in(browser, password="asleep")
     assert (answer.status_code, "no broker answers" in answer.text) == (503, True)
 
 
-def test_login_by_a_form_of_elsewhere(browser: TestClient) -> None:
-    """Would make one look at somebody else's console."""
+def test_login_form_of_another_site_is_rejected(browser: TestClient) -> None:
+    """It could show the user the attacker's console."""
     form = {"user": "clerk", "password": "secret", "token": "guess"}
     assert browser.post("/login", data=form).status_code == 403
     (token,) = re.findall(r'name="token" value="([^"]+)"', browser.get("/login").text)
@@ -113,8 +111,8 @@ def test_login_by_a_form_of_elsewhere(browser: TestClient) -> None:
     assert browser.post("/login", data=form, headers={"origin": "http://evil.example"}).status_code == 403
 
 
-def test_files_of_topics_that_one_may_not_read(browser: TestClient) -> None:
-    """Are not there, nor is what a page of theirs would lead to."""
+def test_files_of_unreadable_topics_are_hidden(browser: TestClient) -> None:
+    """Their pages get error 404."""
     log_in(browser)
     page = browser.get("/storage").text
     assert "__consumer_offsets-0" in page
@@ -129,8 +127,8 @@ def test_files_of_topics_that_one_may_not_read(browser: TestClient) -> None:
     assert browser.get("/log").status_code == 403
 
 
-def test_sessions_end(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half an hour after the last request, twelve hours after the login, and the oldest where there are too many."""
+def test_sessions_expire(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half an hour after the last request, twelve hours after the login, or as the oldest of too many."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     key = sessions.begin("clerk", "secret")
@@ -153,8 +151,10 @@ def test_sessions_end(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) 
     assert sessions.find("") is None
 
 
-def test_sessions_are_forgotten_where_nobody_asks(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When their time is over, and with them who has the password; who still looks stays in."""
+def test_expired_sessions_are_deleted_without_requests(
+    sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their passwords. Active sessions stay."""
     now = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(main, "TIDY_S", 0)
@@ -191,14 +191,14 @@ def test_sessions_are_forgotten_where_nobody_asks(sessions: LoginSessions, monke
         ("/a\r\nset-cookie: b", "/"),
     ],
 )
-def test_where_a_login_leads(path: str, target: str) -> None:
-    """To a page of the console, whatever an address says."""
+def test_login_leads_to_pages_of_the_console_only(path: str, target: str) -> None:
+    """Whatever address the link has."""
     assert local_path(path) == target
 
 
 @pytest.mark.parametrize(
     ("host", "port"), [("localhost:8080", 8080), ("[::1]:81", 81), ("localhost", 80), ("a:;b", 80)]
 )
-def test_cookies_of_consoles_on_other_ports_are_others(host: str, port: int) -> None:
-    """A browser keeps them together."""
+def test_consoles_on_other_ports_have_other_cookies(host: str, port: int) -> None:
+    """A browser sends a host's cookies to all its ports."""
     assert cookie_name(host) == f"pybroker-console-{port}"

@@ -1,4 +1,4 @@
-"""Pages, asked for as a browser does, without a port."""
+"""Pages of the console, requested without a port."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LINK = re.compile(r'(?:href|src)="([^"#]+)')
 
 
 def links(text: str) -> set[str]:
-    """Addresses on this host that a page names."""
+    """Return the paths on this host that a page links to."""
     return {unescape(each) for each in _LINK.findall(text)}
 
 
-def test_every_link_leads_somewhere(browser: TestClient) -> None:
-    """From the first page down to the bytes of records, some of each kind; no page has a style or script of its own."""
+def test_every_link_leads_to_a_page(browser: TestClient) -> None:
+    """From the start page to the bytes of records, some of each kind. No page has inline styles or scripts."""
     seen: dict[str, int] = {}
     wanted = ["/"]
     visits: dict[str, int] = {}
@@ -32,7 +32,7 @@ def test_every_link_leads_somewhere(browser: TestClient) -> None:
         kind = re.sub(r"\d+|[^/]+-\d+", "N", path.partition("?")[0])
         if (
             path in seen or visits.get(kind, 0) >= 12 or "/messages" in path or "/transactions" in path
-        ):  # those need a broker
+        ):  # these need a broker
             continue
         visits[kind] = visits.get(kind, 0) + 1
         answer = browser.get(path)
@@ -48,8 +48,8 @@ def test_every_link_leads_somewhere(browser: TestClient) -> None:
     assert {"/static/console.css", "/static/console.js", "/static/icon.svg"} <= set(seen)
 
 
-def test_only_reading(client: MadeUpClient) -> None:
-    """Is what a console does that is told so: there is no form, and whatever else is asked for is refused."""
+def test_read_only_console_has_no_forms(client: MadeUpClient) -> None:
+    """It rejects all other methods."""
     browser = browse(client, [DATA], read_only=True)
     for path in ("/topics", "/topics/orders?edit=retention.ms", "/groups/shop"):
         assert 'method="post"' not in browser.get(path).text
@@ -57,8 +57,8 @@ def test_only_reading(client: MadeUpClient) -> None:
         assert browser.request(method, "/topics", headers=FORM).status_code == 405
 
 
-def test_changes_are_asked_for_by_forms_of_the_page(browser: TestClient) -> None:
-    """Those of other sites are refused, and those without the page's token; no other method is served."""
+def test_changes_need_a_form_of_the_page(browser: TestClient) -> None:
+    """Forms of other sites, and without the page's token, are rejected; so are other methods."""
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert browser.request(method, "/topics").status_code == 405
     (token,) = set(re.findall(r'name="token" value="([^"]+)"', browser.get("/topics").text))
@@ -82,7 +82,8 @@ def test_changes_are_asked_for_by_forms_of_the_page(browser: TestClient) -> None
             assert browser.post(path, content=content, headers=FORM).status_code == 403
     ours = {**FORM, "origin": "http://localhost:8080", "sec-fetch-site": "same-origin"}
     answer = browser.post("/topics", content=f"token={token}&name=a%20b", headers=ours)
-    assert (answer.status_code, "topic" in answer.text.lower()) == (400, True)  # it came as far as to be looked at
+    # the form was accepted as far as its fields
+    assert (answer.status_code, "topic" in answer.text.lower()) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -95,35 +96,34 @@ def test_changes_are_asked_for_by_forms_of_the_page(browser: TestClient) -> None
         ({"content-type": "application/x-www-form-urlencoded"}, "a=" + "b" * (4 << 20)),
     ],
 )
-def test_forms_that_cannot_be_read(browser: TestClient, headers: dict[str, str], content: str) -> None:
-    """Are refused in a line, whatever they are."""
+def test_malformed_forms_are_rejected(browser: TestClient, headers: dict[str, str], content: str) -> None:
+    """With one line."""
     assert browser.post("/topics", content=content, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""])
-def test_other_names_are_refused(browser: TestClient, host: str) -> None:
-    """A site that lets its name point here learns nothing."""
+def test_unknown_host_names_are_rejected(browser: TestClient, host: str) -> None:
+    """Prevents DNS rebinding."""
     assert browser.get("/storage", headers={"host": host}).status_code == 421
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "LOCALHOST:1"])
-def test_own_names_are_served(browser: TestClient, host: str) -> None:
-    """With any port: it may have been forwarded."""
+def test_own_host_names_are_accepted(browser: TestClient, host: str) -> None:
+    """With any port, as it may be forwarded."""
     assert browser.get("/storage", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
     ("site", "status"), [("cross-site", 403), ("same-site", 200), ("same-origin", 200), ("none", 200)]
 )
-def test_pages_of_other_sites_ask_for_nothing(browser: TestClient, site: str, status: int) -> None:
-    """However often they have a browser try; its user, links, and this machine's other pages may."""
+def test_requests_from_other_sites_reach_no_broker(browser: TestClient, site: str, status: int) -> None:
+    """Requests of users, links and pages of this machine do."""
     answer = browser.get("/storage", headers={"sec-fetch-site": site})
     assert (answer.status_code, "__consumer_offsets" in answer.text) == (status, status == 200)
 
 
 @pytest.mark.parametrize("path", ["/storage", "/nothing", "/static/console.css"])
-def test_headers(browser: TestClient, path: str) -> None:
-    """On each answer, whatever it is."""
+def test_security_headers_are_on_each_response(browser: TestClient, path: str) -> None:
     headers = browser.get(path).headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
@@ -132,8 +132,8 @@ def test_headers(browser: TestClient, path: str) -> None:
     assert headers["referrer-policy"] == "same-origin"
 
 
-def test_what_strangers_wrote_is_text(browser: TestClient) -> None:
-    """Names and values are no markup, and names with anything in them have addresses."""
+def test_hostile_names_are_escaped(browser: TestClient) -> None:
+    """In markup and in URLs."""
     assert "&lt;b&gt;1&lt;/b&gt;" in browser.get("/topics/orders").text
     groups = browser.get("/groups").text
     assert "<i>" not in groups
@@ -142,7 +142,7 @@ def test_what_strangers_wrote_is_text(browser: TestClient) -> None:
 
 
 def test_metadata_log_is_not_listed(browser: TestClient) -> None:
-    """Though it lies there as any partition does."""
+    """Although its directory is like a partition's."""
     assert (DATA / "__cluster_metadata-0").is_dir()
     text = browser.get("/storage").text
     assert "__consumer_offsets-0" in text
@@ -150,7 +150,7 @@ def test_metadata_log_is_not_listed(browser: TestClient) -> None:
 
 
 def test_lag_of_a_group(browser: TestClient) -> None:
-    """By partition, and together; without a commit there is none, nor in a partition that is gone."""
+    """By partition and in total. Without a commit, or if the partition was deleted, there is none."""
     text = browser.get("/groups/shop").text
     assert "<dt>Lag</dt><dd>7</dd>" in text
     assert "none yet" in text
@@ -158,7 +158,7 @@ def test_lag_of_a_group(browser: TestClient) -> None:
     assert "/topics/gone" not in text
 
 
-def test_headers_that_are_left_out_are_counted(
+def test_omitted_headers_are_counted(
     browser: TestClient, client: MadeUpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the page of messages."""
@@ -171,8 +171,8 @@ def test_headers_that_are_left_out_are_counted(
     assert "and 1,999 more" in text
 
 
-def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: MadeUpClient) -> None:
-    """One line says so; files can be looked at."""
+def test_storage_works_without_a_broker(browser: TestClient, client: MadeUpClient) -> None:
+    """One line reports that the broker is unreachable."""
     client.is_down = True
     answer = browser.get("/topics")
     assert answer.status_code == 503
@@ -188,7 +188,7 @@ def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: Mad
         "/storage/7/orders-0",
         "/storage/0/nothing-0",
         "/storage/0/a%00-0",
-        "/storage/0/__cluster_metadata-0",  # credentials of users lie in it
+        "/storage/0/__cluster_metadata-0",  # it has credentials of users
         "/storage/0/orders-" + 5000 * "9",
         "/storage/9999999999999999999/orders-0",
         "/storage/0/orders-0/9" + 5000 * "9",
@@ -197,16 +197,14 @@ def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: Mad
         "/rates.json",
     ],
 )
-def test_what_is_not_there(browser: TestClient, path: str) -> None:
-    """Is said on a page."""
+def test_missing_objects_get_a_page(browser: TestClient, path: str) -> None:
     answer = browser.get(path)
     assert answer.status_code == 404
     assert "<h1>" in answer.text
 
 
 @pytest.mark.parametrize("query", ["first=x", "first=-1", "first=1e3", "first=99999999999999999999"])
-def test_queries_that_make_no_sense(browser: TestClient, query: str) -> None:
-    """Are told by name."""
+def test_invalid_query_parameters_are_named(browser: TestClient, query: str) -> None:
     answer = browser.get(f"/storage/0/__consumer_offsets-0/0/index?{query}")
     assert answer.status_code == 400
     assert "first is a number" in answer.text

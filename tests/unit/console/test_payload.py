@@ -1,4 +1,4 @@
-"""Keys and values as people read them."""
+"""Keys and values in readable forms."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ from console.payload import Form, most_of, payload
         (b"a\x1b[2J", "text", ("text", "a�[2J")),
     ],
 )
-def test_forms(data: bytes | None, form: Form, shown: tuple[str, str]) -> None:
-    """What is asked for, or what it seems to be."""
+def test_forms_are_chosen_or_guessed(data: bytes | None, form: Form, shown: tuple[str, str]) -> None:
     told = payload(data, form)
     assert (told.form, told.text) == shown
 
 
-def test_long_ones_are_cut_between_characters() -> None:
-    """And it is said."""
+def test_long_values_are_cut_between_characters() -> None:
+    """With a mark."""
     told = payload("ä".encode() * 20_000 + b"x", "text")
     assert (told.form, told.is_cut, told.size_bytes) == ("text", True, 40_001)
     assert told.text == "ä" * 10_000
 
 
-def test_json_is_cut_and_no_longer_than_what_is_cut() -> None:
-    """However much longer it would be with its indents; and what is deeper is shown as it is."""
+def test_formatted_json_is_cut_like_its_input() -> None:
+    """Indentation must not make it longer. Deeply nested values are not formatted."""
     for depth, form in ((60, "json"), (900, "text")):
         data = b"[" * depth + b"1," * 9_000 + b"1" + b"]" * depth
         told = payload(data, "json")
@@ -58,7 +57,7 @@ def test_json_is_cut_and_no_longer_than_what_is_cut() -> None:
 
 @pytest.mark.parametrize(("form", "longest"), [("auto", 2_000), ("json", 2_000), ("text", 2_000), ("hex", 10_000)])
 def test_page_of_many_records_shows_less_of_each(form: str, longest: int) -> None:
-    """Keys, values and headers, so that a browser can draw it; a page of the usual length shows as much as one can."""
+    """Keys, values and headers, so that a browser can render it."""
     data = b'{"a": "' + b"x" * 30_000 + b'"}'
     look = look_of(Request({"type": "http", "query_string": f"form={form}".encode()}), 500)
     shown = look.shown(Message(0, 0, 0, data, data, (("name", data),)))
@@ -66,8 +65,8 @@ def test_page_of_many_records_shows_less_of_each(form: str, longest: int) -> Non
     assert [most_of(count) for count in (1, 50, 100, 500)] == [20_000, 20_000, 10_000, 2_000]
 
 
-def test_page_that_follows_keeps_as_many_rows_as_it_is_cut_for() -> None:
-    """The script forgets older ones."""
+def test_tail_keeps_as_many_rows_as_it_is_cut_for() -> None:
+    """The script drops older ones."""
     script = (Path(console.__file__).parent / "static/console.js").read_text()
     kept = re.search(r"MOST_ROWS = (\d+)", script)
     assert kept is not None

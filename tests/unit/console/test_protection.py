@@ -1,4 +1,4 @@
-"""By which names a console is known."""
+"""Host names of a console."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ from console.protection import host_name
         ("localhost@evil.example", "localhost@evil.example"),
     ],
 )
-def test_name_without_port(header: str, name: str) -> None:
-    """Of a Host header, whatever is in it."""
+def test_host_header_is_split_from_its_port(header: str, name: str) -> None:
+    """For any header."""
     assert host_name(header) == name

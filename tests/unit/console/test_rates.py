@@ -1,4 +1,4 @@
-"""What the overview's curves are drawn from."""
+"""The rates of the overview's charts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TEXT = """\
 """
 
 
-def test_what_the_curves_want_is_taken() -> None:
+def test_samples_of_the_charts_are_parsed() -> None:
     told = read_samples(TEXT)
     assert told == {"kafka_server_brokertopicmetrics_bytesin_total": 15.0, "process_resident_memory_bytes": 1024.0}
 
 
 class Endpoint:
-    """Takes the place of the opener: answers what is next, or fails with it."""
+    """Replaces the URL opener: returns or raises what the test sets."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers)
@@ -37,7 +37,7 @@ class Endpoint:
 
 
 class Clocks:
-    """Those that tests move: the machine has been up for a moment only."""
+    """Clocks that tests move; the machine has just started."""
 
     def __init__(self) -> None:
         self.wall = 1000.0
@@ -62,8 +62,8 @@ def scraper(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint) -> Scraper:
     return made
 
 
-def test_many_windows_ask_the_broker_once(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
-    """Until what it said is old."""
+def test_many_windows_share_a_request(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
+    """Until its result is old."""
     endpoint = Endpoint(TEXT, TEXT)
     asked = scraper(monkeypatch, endpoint)
     first = asked.samples()
@@ -75,8 +75,8 @@ def test_many_windows_ask_the_broker_once(monkeypatch: pytest.MonkeyPatch, clock
     assert len(endpoint.asked) == 2
 
 
-def test_clock_that_is_set_back_does_not_stop_the_curves(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
-    """What was said an hour ahead is as old as it is."""
+def test_clock_set_back_does_not_stop_the_charts(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
+    """A result of the future is treated as old."""
     asked = scraper(monkeypatch, Endpoint(TEXT, TEXT))
     asked.samples()
     clocks.wall -= 3600
@@ -87,10 +87,10 @@ def test_clock_that_is_set_back_does_not_stop_the_curves(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "failure", [OSError("Connection refused"), "no { numbers", "[]", '{"process_resident_memory_bytes": null}']
 )
-def test_endpoint_that_fails_is_told_and_asked_again(
+def test_failed_request_is_reported_and_retried(
     monkeypatch: pytest.MonkeyPatch, clocks: Clocks, failure: str | Exception
 ) -> None:
-    """Not by each of those that have waited for it meanwhile."""
+    """Requests that waited for it do not retry."""
     endpoint = Endpoint(failure, TEXT)
     asked = scraper(monkeypatch, endpoint)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What the broker tells its console."""
+"""Settings that the broker sends to its console."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SETTINGS = Settings("localhost:9092", ("/data/a b", "/data/ü"), (3, 4), "http:/
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, Settings("[::1]:1", (), (), None, ("PLAIN",), "/ca", True)])
-def test_a_line_says_it_all(settings: Settings) -> None:
-    """And ends with its line."""
+def test_settings_are_one_line(settings: Settings) -> None:
+    """Reading stops at its end."""
     line = settings.to_line()
     assert line.count("\n") == 1
     assert from_line(line) == settings
 
 
 @pytest.mark.parametrize("line", ["", "no JSON\n", "[]\n", "{}\n", '{"bootstrap": "x", "log_dirs": 1}\n'])
-def test_started_by_hand_it_says_what_is_to_be_done(
+def test_manual_start_explains_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    """And ends as after a bad command line."""
+    """And exits as after a bad command line."""
     monkeypatch.setattr(os, "nice", lambda _: 0)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
     assert main.main() == 2

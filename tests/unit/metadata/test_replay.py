@@ -128,7 +128,7 @@ def test_any_leader_begins_a_leader_epoch(image: MetadataImage, leader: int | No
 
 
 def test_clear_elr_touches_only_elr(image: MetadataImage):
-    """Of one topic or, without a name, of all; the partition epoch stays."""
+    """It clears those of one topic or, without a name, of all topics; the partition epoch stays."""
     change = {"topic_id": TOPIC_ID, "eligible_leader_replicas": [1], "last_known_elr": [1]}
     replay_all(image, [*an_orders_topic(), record(PartitionChangeRecord, partition_id=0, **change)])
     replay_all(image, [record(ClearElrRecord, topic_name="")])

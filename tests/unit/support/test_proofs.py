@@ -115,7 +115,7 @@ def test_proofs_of_another_kafka_do_not_count(tmp_path: Path) -> None:
     assert read_proven(path) == {"a.py": "12"}
 
 
-SOURCE = '''"""What it is."""
+SOURCE = '''"""A module."""
 
 from far import (
     b,  # wanted

@@ -1,4 +1,4 @@
-"""A data directory to look at without a broker."""
+"""A data directory that tools read without a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.dump_log import LOGS
 
 @pytest.fixture(autouse=True)
 def broken_pipes_raise() -> Iterator[None]:
-    """In the tests that follow, too: a tool that runs in this process lets them end it, as suits one of its own."""
+    """Restore the handling of SIGPIPE, which tools that run in this process change."""
     before = signal.getsignal(signal.SIGPIPE)
     yield
     signal.signal(signal.SIGPIPE, before)

@@ -1,4 +1,4 @@
-"""What shells complete, and the manual page: of all commands, by the parsers themselves."""
+"""Shell completion and the manual page, generated from the parsers of all commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def commands() -> list[CommandLine]:
 
 
 def completed(script: str, *words: str) -> list[str]:
-    """What bash offers for the last of these words."""
+    """Return bash's suggestions for the last of these words."""
     line = " ".join(f"'{word}'" for word in words)
     asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _pybroker; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
@@ -26,8 +26,8 @@ def completed(script: str, *words: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_bash_completes(commands: list[CommandLine]) -> None:
-    """Commands, actions, options of either, and values that are one of some."""
+def test_bash_completes_words(commands: list[CommandLine]) -> None:
+    """Commands, actions, their options, and values of enumerations."""
     script = completion.bash(commands)
     assert completed(script, "pybroker", "to") == ["top", "topics"]
     assert completed(script, "pybroker", "topics", "al") == ["alter"]
@@ -38,8 +38,8 @@ def test_bash_completes(commands: list[CommandLine]) -> None:
     assert completed(script, "pybroker", "nobodys", "") == []
 
 
-def test_other_shells_have_the_same(commands: list[CommandLine]) -> None:
-    """Their syntax is right, as far as they are here to say it."""
+def test_scripts_of_other_shells_are_valid(commands: list[CommandLine]) -> None:
+    """Checked by those shells that are installed."""
     for shell, script in (("zsh", completion.zsh(commands)), ("fish", completion.fish(commands))):
         for command in commands:
             assert f"{command.name}" in script
@@ -50,7 +50,7 @@ def test_other_shells_have_the_same(commands: list[CommandLine]) -> None:
 
 
 def test_texts_are_quoted() -> None:
-    """Whatever stands in a help."""
+    """Whatever characters a help text has."""
     odd = CommandLine("odd", "it's \\ odd: `$(x)`", (), (), (Option(("--o",), "X", (), "it's"),), ())
     assert "'--o:it'\\''s'" in completion.zsh([odd])
     assert "-l o -r -d 'it\\'s'" in completion.fish([odd])
@@ -59,7 +59,7 @@ def test_texts_are_quoted() -> None:
 
 
 def test_manual_page_has_all_commands(commands: list[CommandLine]) -> None:
-    """And a line that begins with a dot is an instruction that there is."""
+    """A line that begins with a dot has to be a known instruction."""
     page = man_page.page(commands, "1.0")
     for command in commands:
         assert f".SS pybroker {command.name}".replace("-", "\\-") in page
@@ -73,20 +73,18 @@ def test_manual_page_has_all_commands(commands: list[CommandLine]) -> None:
         assert done.stderr == ""
 
 
-def test_usage_names_them(commands: list[CommandLine]) -> None:
-    """`pybroker --help` has every command."""
+def test_usage_names_all_commands(commands: list[CommandLine]) -> None:
     assert [each.name for each in commands if f"pybroker {each.name}" not in usage()] == []
 
 
 @pytest.mark.parametrize(("module", "start"), [(completion, "# completion"), (man_page, ".TH PYBROKER 1")])
-def test_commands_print(capsys: pytest.CaptureFixture[str], module: object, start: str) -> None:
-    """To standard output."""
+def test_commands_print_to_standard_output(capsys: pytest.CaptureFixture[str], module: object, start: str) -> None:
     assert (completion.main(["bash"]) if module is completion else man_page.main([])) == 0
     assert capsys.readouterr().out.startswith(start)
 
 
-def test_bad_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A shell that is none: one line, exit code 2."""
+def test_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2."""
     with pytest.raises(SystemExit) as ended:
         completion.main(["tcl"])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`pybroker config`: values and their origins, what keys mean, what is wrong."""
+"""`pybroker config`: values with their origins, explanations, and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[object, str]]:
-    """Value and origin of each key."""
+    """Return value and origin of each key."""
     assert main(["print", "--json", *arguments]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return {row["key"]: (row["value"], row["origin"]) for row in rows}
@@ -28,7 +28,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tu
 def test_each_key_has_a_value_and_an_origin(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The strongest one that gives it; secrets are hidden."""
+    """The origin with the highest priority. Secrets are hidden."""
     monkeypatch.setenv("PYBROKER_LOG_SEGMENT_BYTES", "2000000")
     monkeypatch.setenv("PYBROKER_NUM_PARTITIONS", "4")
     values = printed(capsys, str(file), "--override", "log.segment.bytes=3000000")
@@ -39,15 +39,14 @@ def test_each_key_has_a_value_and_an_origin(
     assert {row.name for row in BROKER_KEYS.values() if not (row.internal or row.removed)} <= values.keys()
 
 
-def test_those_that_were_given(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As lines."""
+def test_given_keys_are_printed_as_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["print", "--given", str(file)]) == 0
     expected = f"listener.name.x.ssl.keystore.password=[hidden]  ({file}:2)\nnum.partitions=3  ({file}:1)\n"
     assert capsys.readouterr().out == expected
 
 
-def test_what_is_wrong_has_a_place_and_what_is_allowed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of it, and warnings too; exit code 2."""
+def test_errors_have_a_position_and_the_allowed_values(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All errors and warnings are printed; exit code 2."""
     file.write_text("num.partitions=0\nlog.retention.hours=many\nnum.partitons=3\n")
     assert main(["validate", str(file)]) == 2
     told = capsys.readouterr().err
@@ -67,23 +66,22 @@ def test_what_is_wrong_has_a_place_and_what_is_allowed(file: Path, capsys: pytes
     }
 
 
-def test_nothing_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unless unknown keys are."""
+def test_valid_configuration_has_no_errors(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unknown keys are errors with --strict."""
     file.write_text("num.partitons=3\n")
     assert main(["validate", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: nothing is wrong\n"
     assert main(["validate", "--strict", str(file)]) == 2
 
 
-def test_what_a_broker_could_not_serve_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As at its start."""
+def test_unserveable_configuration_is_an_error(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As at the broker's start."""
     file.write_text("authorizer.class.name=com.example.Own\n")
     assert main(["validate", str(file)]) == 2
     assert f"{file}:1: authorizer.class.name=com.example.Own" in capsys.readouterr().err
 
 
-def test_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the broker and of topics."""
+def test_broker_and_topic_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "retention.ms", "log.retention.ms"]) == 0
     told = capsys.readouterr().out
     assert "else from    log.retention.ms, log.retention.minutes (times 60000)" in told
@@ -109,7 +107,7 @@ def test_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
         ("print --override a", "argument --override: 'a' is not KEY=VALUE (--help shows the options)\n"),
     ],
 )
-def test_mistake_is_one_line(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_one_line(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2."""
     try:
         code = main(line.split())

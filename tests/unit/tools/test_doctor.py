@@ -20,13 +20,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def checks(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
-    """What was told, by name."""
+    """Return the results by name."""
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return {row["name"]: row for row in rows}
 
 
-def test_machine_that_is_ready(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything has a line; advice does not fail."""
+def test_ready_machine_is_ok(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each check has a line. Advice does not fail the command."""
     assert main(["--json", str(file)]) == 0
     found = checks(capsys)
     assert found["configuration"]["what"] == "nothing is wrong"
@@ -40,8 +40,8 @@ def test_machine_that_is_ready(file: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_directory_that_is_a_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No log can be made there: exit code 1, and what to do."""
+def test_file_in_place_of_a_log_directory_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, and a line that says what to do."""
     (file.parent / "data").write_text("")
     assert main([str(file)]) == 1
     told = capsys.readouterr().out
@@ -49,8 +49,8 @@ def test_directory_that_is_a_file(file: Path, capsys: pytest.CaptureFixture[str]
     assert "-> chown it" in told
 
 
-def test_configuration_that_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With its place; what depends on it is not looked at."""
+def test_invalid_configuration_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its position. Checks that depend on it are skipped."""
     file.write_text("num.partitions=none\n")
     assert main(["--json", str(file)]) == 1
     found = checks(capsys)
@@ -58,14 +58,13 @@ def test_configuration_that_is_refused(file: Path, capsys: pytest.CaptureFixture
     assert not [name for name in found if name.startswith(("log.dirs", "advertised"))]
 
 
-def test_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line."""
+def test_missing_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["/nowhere"]) == 2
     assert capsys.readouterr().err == "pybroker doctor: /nowhere: No such file or directory\n"
 
 
-def test_clock_that_went_back(file: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Behind what the logs were written at: advice, which names the partition."""
+def test_clock_behind_the_logs_is_advice(file: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the partition whose records are newer."""
     file.write_text(f"log.dirs={directory}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
     assert main(["--json", str(file)]) == 0
     assert checks(capsys)[f"times in {directory}"]["level"] == "ok"

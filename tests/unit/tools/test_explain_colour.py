@@ -1,4 +1,4 @@
-"""`pybroker explain`: when it has colours."""
+"""`pybroker explain`: when its output is coloured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.wire.traces.steps import Step
         (["--color", "never"], None, False, True),
     ],
 )
-def test_colours_are_for_terminals_of_those_who_want_them(
+def test_colours_depend_on_terminal_no_color_and_option(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     options: list[str],
@@ -32,7 +32,7 @@ def test_colours_are_for_terminals_of_those_who_want_them(
     never: bool,
     on_terminal: bool,
 ) -> None:
-    """NO_COLOR counts if it is not empty (no-color.org), and less than the command line."""
+    """NO_COLOR counts if it is not empty (no-color.org); the option has priority."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
@@ -46,4 +46,4 @@ def test_colours_are_for_terminals_of_those_who_want_them(
 
 
 def one_step() -> Generator[Step, None, None]:
-    yield Step("frame", "a title", "What is told.", ())
+    yield Step("frame", "a title", "An explanation.", ())

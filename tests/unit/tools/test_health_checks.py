@@ -1,4 +1,4 @@
-"""What is fine on a machine, and what is to be done."""
+"""Checks of the machine, and what the user should do."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DISK = Disk(
 )
 
 
-def test_packages_that_make_it_faster() -> None:
-    """One that is there, one that is not, one that cannot be loaded."""
+def test_optional_packages() -> None:
+    """One is installed, one is missing, one cannot be loaded."""
     uvloop, fastcrc = checks.packages({"uvloop": "0.21", "fastcrc": None}, {"fastcrc": "No module"})
     assert uvloop == Check("uvloop", Level.OK, "0.21")
     assert (fastcrc.level, fastcrc.advice) == (Level.ADVICE, "pip install fastcrc")
@@ -43,8 +43,8 @@ def test_packages_that_make_it_faster() -> None:
         ({"compaction": False, "Arrow": False}, "missing for compaction, Arrow; they are slower without"),
     ],
 )
-def test_compiled_modules(modules: dict[str, bool], what: str) -> None:
-    """Without them it works, and advice says how to get them."""
+def test_missing_compiled_modules_are_advice(modules: dict[str, bool], what: str) -> None:
+    """With the command that builds them."""
     check = checks.compiled(modules)
     assert (check.what, bool(check.advice)) == (what, not all(modules.values()))
 
@@ -57,8 +57,8 @@ def test_compiled_modules(modules: dict[str, bool], what: str) -> None:
         (1 << 61, Level.OK, "2305843009213693952 ms"),
     ],
 )
-def test_clock(now_ms: int, level: Level, what: str) -> None:
-    """One that was never set; one that no calendar has is shown all the same."""
+def test_clock_has_to_be_plausible(now_ms: int, level: Level, what: str) -> None:
+    """One was never set, and one is beyond the calendar, but still shown."""
     check = checks.clock(now_ms)
     assert (check.level, check.what) == (level, what)
 
@@ -78,21 +78,20 @@ def test_clock(now_ms: int, level: Level, what: str) -> None:
         ),
     ],
 )
-def test_clock_that_went_back(newest: Newest, what: str) -> None:
-    """Files are this machine's; records may be ahead by what a broker lets producers be."""
+def test_clock_behind_the_logs_is_advice(newest: Newest, what: str) -> None:
+    """Files have this machine's time. Records may be ahead as far as a broker accepts."""
     check = checks.log_times("data", newest, NOW_MS)
     assert check.what == what
     assert (check.level is Level.OK) == (what == "no time is in the future") == (not check.advice)
 
 
 @pytest.mark.parametrize(("limit", "level"), [(1_024, Level.ADVICE), (4_096, Level.OK)])
-def test_descriptors(limit: int, level: Level) -> None:
-    """Few are for few clients."""
+def test_few_descriptors_are_advice(limit: int, level: Level) -> None:
     assert checks.descriptors(limit).level is level
 
 
-def test_kernel_settings() -> None:
-    """Those that stand in the way, with the command that changes them; what is not there is passed over."""
+def test_kernel_settings_are_checked() -> None:
+    """With the command that changes them. Missing ones are skipped."""
     assert list(checks.kernel({"vm.dirty_ratio": 0})) == []
     names = ("net.core.somaxconn", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.max_map_count", "vm.swappiness")
     fine = checks.kernel(dict(zip(names, (4096, 20, 10, 65_530, 60), strict=True)))
@@ -117,15 +116,15 @@ def test_kernel_settings() -> None:
         (replace(DISK, directory="/tmpfiles"), Level.OK, "free"),
     ],
 )
-def test_log_directories(disk: Disk, level: Level, what: str) -> None:
-    """One matter each, the worst first."""
+def test_log_directories_are_checked(disk: Disk, level: Level, what: str) -> None:
+    """One result each, the worst first."""
     (check,) = checks.disk(disk)
     assert check.level is level
     assert what in check.what
 
 
 class Network:
-    """One name, and what is at its address."""
+    """One host name, and the program at its address."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, ip: str, failure: OSError | None = None) -> None:
         self._ip, self._failure = ip, failure
@@ -151,38 +150,38 @@ class Network:
         (TimeoutError("timed out"), Level.ADVICE, "broker:9092 cannot be reached from here: timed out"),
     ],
 )
-def test_advertised_address(monkeypatch: pytest.MonkeyPatch, failure: OSError | None, level: Level, what: str) -> None:
-    """Whether it is to be reached."""
+def test_advertised_address_has_to_be_reachable(
+    monkeypatch: pytest.MonkeyPatch, failure: OSError | None, level: Level, what: str
+) -> None:
     Network(monkeypatch, "192.0.2.7", failure)
     check = checks.address("PLAINTEXT", "broker", 9092, others_come_in=True)
     assert check.level is level
     assert check.what.endswith(what)
 
 
-def test_advertised_name_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client would get any further."""
+def test_unknown_advertised_name_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client could connect."""
     Network(monkeypatch, "192.0.2.7")
     check = checks.address("PLAINTEXT", "brokre", 9092, others_come_in=True)
     assert (check.level, check.what) == (Level.WRONG, "brokre: Name or service not known")
 
 
-def test_advertised_name_that_nobody_can_have() -> None:
-    """A part of it is empty, or too long."""
+def test_invalid_advertised_name_fails() -> None:
+    """A label of it is empty or too long."""
     for host in ("broker..local", "b" * 64):
         check = checks.address("PLAINTEXT", host, 9092, others_come_in=True)
         assert (check.level, check.what) == (Level.WRONG, f"{host}: not a valid name")
 
 
-def test_advertised_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is fine where nobody else can come in."""
+def test_advertised_loopback_needs_loopback_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is fine if other machines cannot connect."""
     Network(monkeypatch, "127.0.0.1")
     assert checks.address("PLAINTEXT", "broker", 9092, others_come_in=True).level is Level.ADVICE
     assert checks.address("PLAINTEXT", "broker", 9092, others_come_in=False).level is Level.OK
     assert checks.address("PLAINTEXT", None, 9092, others_come_in=True).level is Level.OK
 
 
-def test_the_worst_counts() -> None:
-    """Whatever stands beside it."""
+def test_worst_result_counts() -> None:
     every = [Check("a", Level.OK, ""), Check("b", Level.WRONG, ""), Check("c", Level.ADVICE, "")]
     assert checks.worst(every) is Level.WRONG
     assert checks.worst(every[::2]) is Level.ADVICE

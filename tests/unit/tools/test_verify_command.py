@@ -1,4 +1,4 @@
-"""pybroker verify as a command: what may be asked of it, what it prints, and how it ends."""
+"""The command `pybroker verify`: options, output, exit codes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.damage import flip
 from tools.data.verify import main
 
 
-def test_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An object a line: findings, what was repaired, a summary of each check."""
+def test_json_has_an_object_per_line(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Findings, repairs, and a summary of each check."""
     log = directory / "plain-0/00000000000000000000.log"
     flip(log, 300)
     assert main([str(directory), "--json", "--repair"]) == 0
@@ -44,8 +44,8 @@ def test_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "repair" in {line["type"] for line in lines}
 
 
-def test_notes_are_named_on_request(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files that the next start removes are counted, and no error."""
+def test_notes_are_printed_on_request(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files that the next start deletes are counted, but are no errors."""
     assert main([str(directory)]) == 0
     assert " notes)" in capsys.readouterr().out
     assert main([str(directory), "--notes"]) == 0
@@ -54,10 +54,10 @@ def test_notes_are_named_on_request(directory: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("options", [["--notes"], ["--json"]])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_names_that_are_no_text(
+def test_names_that_are_not_utf8_are_escaped(
     directory: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, options: list[str]
 ) -> None:
-    """Escaped, wherever the lines go; JSON is JSON."""
+    """On terminals and pipes. JSON stays valid."""
     strange = directory.rename(directory.parent / os.fsdecode(b"\xff\xc3\xa4"))
     output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", output)
@@ -71,7 +71,7 @@ def test_names_that_are_no_text(
         assert "/\\udcff\xe4/" in told
 
 
-def test_configuration_names_the_directories(directory: Path, tmp_path: Path) -> None:
+def test_configuration_gives_the_directories(directory: Path, tmp_path: Path) -> None:
     """--config instead of DIR."""
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={directory}\n")
@@ -86,22 +86,22 @@ def test_configuration_names_the_directories(directory: Path, tmp_path: Path) ->
         (["--config", "/nowhere"], "/nowhere"),
     ],
 )
-def test_directories_that_cannot_be_checked(
+def test_unreadable_directories_are_one_line(
     arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2, one line."""
+    """Exit code 2."""
     assert main(arguments) == 2
     assert reason in capsys.readouterr().err
 
 
-def test_a_terminal_shows_how_far_it_is(directory: Path) -> None:
-    """A bar, which is gone in the end; findings go to the other stream."""
+def test_terminal_shows_progress(directory: Path) -> None:
+    """A bar that is cleared at the end. Findings go to the other stream."""
     terminal, its = pty.openpty()
     command = engine_process.command("tools.data.verify", [str(directory)])
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its) as process:
         os.close(its)
         told = b""
-        with suppress(OSError):  # there is nobody at the other end any more
+        with suppress(OSError):  # the reader of the terminal is gone
             while some := os.read(terminal, 4096):
                 told += some
         assert process.stdout is not None
@@ -111,24 +111,24 @@ def test_a_terminal_shows_how_far_it_is(directory: Path) -> None:
     assert told.endswith(b"\r\x1b[K")
 
 
-def test_bad_command_line() -> None:
+def test_bad_options_are_an_error() -> None:
     """Exit code 2."""
     with pytest.raises(SystemExit) as ended:
         main(["--what"])
     assert ended.value.code == 2
 
 
-def test_directory_that_a_broker_holds_is_refused(
+def test_directory_of_a_running_broker_is_refused(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process is not kept out by locks of its own, so the lock says what it would say to another one."""
+    """The test holds the lock in its own process, so it fakes the result that another process would get."""
     monkeypatch.setattr(type(LOCAL), "lock", lambda self, path: None)
     assert main([str(directory)]) == 2
     assert "a broker is using it" in capsys.readouterr().err
 
 
-def test_lock_file_is_left_as_it_was(directory: Path) -> None:
-    """None is left behind where there was none."""
+def test_lock_file_is_unchanged(directory: Path) -> None:
+    """None is created either."""
     assert main([str(directory)]) == 0
     assert not (directory / ".lock").exists()
     (directory / ".lock").touch()

@@ -1,4 +1,4 @@
-"""Command lines of `pybroker explain`, `record` and `replay`, and what they refuse before anything begins."""
+"""Command lines of `pybroker explain`, `record` and `replay`, and errors before they begin."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ LISTEN = ["--listen", "127.0.0.1:0"]
         (explain, ["everything"], "argument subject: invalid choice: 'everything'"),
     ],
 )
-def test_bad_command_line(
+def test_bad_options_are_one_line(
     command: ModuleType, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line, exit code 2."""
+    """Exit code 2."""
     with pytest.raises(SystemExit) as ended:
         command.main(arguments)
     assert ended.value.code == 2
@@ -41,8 +41,7 @@ def test_bad_command_line(
 
 
 @pytest.mark.parametrize(("command", "name"), [(explain, "explain"), (record, "record"), (replay, "replay")])
-def test_help(command: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the parser that others can ask for."""
+def test_help_of_the_shared_parser(command: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["--help"])
     assert ended.value.code == 0
@@ -50,14 +49,14 @@ def test_help(command: ModuleType, name: str, capsys: pytest.CaptureFixture[str]
     assert command.command_line().prog == f"pybroker {name}"
 
 
-def test_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before it listens: exit code 1."""
+def test_unwritable_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the recorder listens: exit code 1."""
     assert record.main([*LISTEN, "-o", "/nowhere/session"]) == 1
     assert capsys.readouterr().err == "pybroker record: /nowhere/session: No such file or directory\n"
 
 
-def test_recording_is_for_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the file was there, and others could read it; a device stays as it is."""
+def test_recording_is_readable_by_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the file existed with other permissions. A device keeps its own."""
     file = tmp_path / "session"
     file.write_text("of before")
     file.chmod(0o644)
@@ -72,7 +71,7 @@ def test_recording_is_for_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     record._private(Path("/dev/null")).close()
 
 
-def test_nobody_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_broker_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, as nothing was compared."""
     file = tmp_path / "session"
     head = '{"type":"recording","version":1,"started":"","bootstrap":""}\n'

@@ -58,7 +58,7 @@ def test_produce(broker: DataBroker) -> None:
 
 
 def test_a_produce_over_the_opening_limit_of_a_turn(broker: DataBroker) -> None:
-    """The producer is told to retry. With acks=0 the log is still opened."""
+    """The producer gets a retriable error. With acks=0 the log is still opened."""
     broker.partitions._may_open = lambda: False
     assert produce(broker, 0) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
     for index in (0, 2):

@@ -168,7 +168,7 @@ def test_small_slice_behind_the_end_of_its_file(file):
 @pytest.mark.parametrize("before", [0, 10, 12_000, 16_000])
 @pytest.mark.parametrize("size", [5_000, 14_000, 400_000])
 def test_head_slice_and_tail_are_sent_in_one_go(pair, file, before, size, tail):
-    """What the socket does not take is queued: from the middle of the head, the slice or the tail."""
+    """The rest that the socket does not take is queued, from the middle of head, slice or tail."""
     near, _ = pair
     queue = OutputQueue()
     filler, head, piece = b"f" * before, b"h" * 3000, Slice(file, 7, size)

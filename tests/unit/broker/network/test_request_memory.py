@@ -90,7 +90,7 @@ def two_halves(link: Link) -> tuple[Client, Client]:
 
 class TestWaiting:
     def test_large_request_waits_for_the_one_before_it(self, link: Link) -> None:
-        """One request may exceed the limit. Of the next, only one read is received."""
+        """One request may exceed the limit. Only one read of the next is received."""
         first, second = two_halves(link)
         third = Client(link, echo(LARGE)).send()
         assert len(third.unsent) == len(echo(LARGE)) - READ

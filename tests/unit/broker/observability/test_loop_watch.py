@@ -84,7 +84,7 @@ def test_stopped_process_logs_no_stack(watched: Watched, caplog: pytest.LogCaptu
 
 
 def test_idle_time_is_without_the_threads_cpu_time(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the last half minute."""
+    """The figure covers the last half minute."""
     assert watched.watch.idle == 1
     computed = iter(range(10_000))
     monkeypatch.setattr("broker.observability.loop_watch.time.thread_time", lambda: next(computed) * 0.05)

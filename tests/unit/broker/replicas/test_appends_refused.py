@@ -84,13 +84,13 @@ def test_a_deleted_topic_takes_no_waiting_appends(broker: DataBroker) -> None:
     broker.topic(config=GZIP)
     reply, behind, deletion = send(broker, batch(LARGE)), send(broker, batch(1)), delete(broker, -1)
     broker.partitions.delete("t")
-    anew = broker.topic(topic_id=b"another-topic-id", config=GZIP)
+    recreated = broker.topic(topic_id=b"another-topic-id", config=GZIP)
     broker.workers.release()
 
     assert answer(reply).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answer(behind).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert deletion.result().topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert anew.log_end_offset == 0
+    assert recreated.log_end_offset == 0
 
 
 def test_a_directory_that_fails_meanwhile_is_reported(broker: DataBroker) -> None:

@@ -38,7 +38,7 @@ def test_new_node_is_formatted_and_registered(tmp_path: Path):
 
 
 def test_restart_begins_the_next_epoch(tmp_path: Path):
-    """Of the same cluster. Leader epochs rise by two, as Kafka counts them."""
+    """The cluster is the same. Leader epochs rise by two, as Kafka counts them."""
     node = start(tmp_path)
     an_orders_topic(node)
     write(node, new_record(30, ConfigRecord, resource_type=2, resource_name="orders", name="retention.ms", value="5"))

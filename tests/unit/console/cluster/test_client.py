@@ -1,4 +1,4 @@
-"""What the console asks the broker, and what it makes of broken answers; the connection is made up."""
+"""The console's requests to the broker, and broken responses; the connection is a fake."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError
 
 
-class GroupOfATopicThatIsGone:
-    """A connection, and its `admin`: "gone" was deleted, "orders" has one partition now. Answers come at once."""
+class GroupOfADeletedTopic:
+    """A connection, and its `admin`: "gone" was deleted, "orders" has one partition. Responses come at once."""
 
     ENDS = {("orders", 0): 10}
 
@@ -54,9 +54,9 @@ class GroupOfATopicThatIsGone:
         return {place: self.ENDS[place] for place in wanted}
 
 
-def test_partitions_that_are_gone_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And leave the others theirs."""
-    monkeypatch.setattr(client_module, "Session", GroupOfATopicThatIsGone)
+def test_deleted_partitions_have_no_end_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have theirs."""
+    monkeypatch.setattr(client_module, "Session", GroupOfADeletedTopic)
 
     group = Client("127.0.0.1:9092").group("shop")
 
@@ -68,8 +68,8 @@ def test_partitions_that_are_gone_have_no_end(monkeypatch: pytest.MonkeyPatch) -
     assert group.lag == 7
 
 
-def test_those_who_wait_for_a_broker_that_does_not_answer_wait_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is told what went wrong for who came first; some time later it is tried again."""
+def test_unresponsive_broker_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Concurrent requests get the error of the first one. After a while, a request tries again."""
     now = 0.5
     tries: list[float] = []
 
@@ -105,10 +105,10 @@ def test_those_who_wait_for_a_broker_that_does_not_answer_wait_once(monkeypatch:
         (None, Unanswered),
     ],
 )
-def test_what_the_broker_says_no_with(
+def test_errors_of_the_broker_have_an_http_status(
     monkeypatch: pytest.MonkeyPatch, code: int | None, kind: type[ConsoleError]
 ) -> None:
-    """Is told apart: what is not there, what is not allowed, what cannot be; and what may be later."""
+    """Missing objects, missing rights, invalid requests, and retriable errors."""
     made: list[object] = []
     monkeypatch.setattr(client_module, "Session", lambda _: made.append(object()) or made[-1])
     client = Client("127.0.0.1:9092")
@@ -122,8 +122,8 @@ def test_what_the_broker_says_no_with(
 @pytest.mark.parametrize(
     ("code", "is_known"), [(KafkaError._AUTHENTICATION, False), (KafkaError.SASL_AUTHENTICATION_FAILED, False)]
 )
-def test_unknown_users(monkeypatch: pytest.MonkeyPatch, code: int, is_known: bool) -> None:
-    """Are no failure of the broker; all else is."""
+def test_unknown_users_are_no_error(monkeypatch: pytest.MonkeyPatch, code: int, is_known: bool) -> None:
+    """Other errors are."""
 
     def connect(_: Connection) -> None:
         raise CommandError("no", code)
@@ -135,8 +135,8 @@ def test_unknown_users(monkeypatch: pytest.MonkeyPatch, code: int, is_known: boo
         Client("127.0.0.1:9092").is_known()
 
 
-def test_connection_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the broker it is of, with what its user logs in by."""
+def test_connection_has_the_users_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the address of its broker."""
     made: list[Connection] = []
     monkeypatch.setattr(client_module, "Session", made.append)
     assert Client("127.0.0.1:9092", {"sasl.username": "ann"}).is_known()

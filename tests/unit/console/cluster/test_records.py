@@ -1,4 +1,4 @@
-"""Records of a partition, as many as fit on a page; the consumer is made up."""
+"""Records of a partition that fit on a page; the consumer is a fake."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 class Record:
-    """A record as librdkafka gives it, or an error in its place."""
+    """A record as librdkafka returns it, or an error."""
 
     def __init__(
         self, value: bytes = b"", headers: int = 0, error: int | None = None, topic: str | None = "orders"
@@ -55,7 +55,7 @@ class Record:
 
 
 class Broker:
-    """A client, its connection and its consumer: gives these records, and nothing for a turn before each."""
+    """A client, its connection and its consumer: returns these records, and nothing at every other poll."""
 
     def __init__(self, *records: Record) -> None:
         self.left = [each for record in records for each in (None, record)]
@@ -86,22 +86,22 @@ class Broker:
 
 
 def values(broker: Broker, limit: int = 500) -> list[bytes | None]:
-    """Of a page."""
+    """Return the values of a page."""
     found = read_messages(cast(Client, broker), "orders", 0, 7, limit).messages
     assert broker.is_closed
     return [each.value for each in found]
 
 
-def test_page_ends_with_the_partition_or_with_its_count() -> None:
-    """Nothing behind either is read; that one may not have the group, which nobody wants, is passed over."""
+def test_page_ends_at_the_partitions_end_or_its_count() -> None:
+    """No later record is read. The error that the group is not authorized is ignored, as no group is used."""
     of_the_group = Record(error=KafkaError.GROUP_AUTHORIZATION_FAILED, topic=None)
     records = Record(b"a"), of_the_group, Record(b"b"), Record(error=AT_THE_END), Record(b"c")
     assert values(Broker(*records)) == [b"a", b"b"]
     assert values(Broker(*records), limit=1) == [b"a"]
 
 
-def test_what_the_broker_refuses_is_told() -> None:
-    """Rather than a page of no records; of a partition that is followed, too."""
+def test_errors_of_the_broker_are_shown() -> None:
+    """Instead of an empty page; also while following a partition."""
     broker = Broker(Record(b"a"), Record(error=FORBIDDEN))
     with pytest.raises(CommandError, match=r"orders: .*authorization failed") as refused:
         values(broker)
@@ -118,22 +118,22 @@ def test_what_the_broker_refuses_is_told() -> None:
 
 @pytest.mark.parametrize("large", [Record(bytes(MIB)), Record(bytes(MIB - 8 * 100), headers=100)])
 def test_page_of_large_records_is_short(large: Record) -> None:
-    """And none is taken from the queue that is not on it."""
+    """Records that are not on it are not read."""
     broker = Broker(*[large] * 500)
     assert len(values(broker)) == 8
     assert len(broker.left) == 2 * (500 - 8)
 
 
-def test_headers_beyond_a_number_are_counted() -> None:
-    """And not kept."""
+def test_surplus_headers_are_counted() -> None:
+    """They are not kept."""
     broker = Broker(Record(headers=1000), Record(error=AT_THE_END))
     (record,) = read_messages(cast(Client, broker), "orders", 0, 7, 500).messages
     assert len(record.headers) == 200
     assert record.more_headers == 800
 
 
-def test_only_records_with_a_word() -> None:
-    """In the value, or in a header's name or value; a page says from where to go on."""
+def test_records_are_filtered_by_a_word() -> None:
+    """In value, header name or header value. The page has the offset to continue from."""
     records = Record(b"An Order"), Record(b"other"), Record(b"", headers=1), Record(b"order 2")
     found = read_messages(cast(Client, Broker(*records)), "orders", 0, 7, 2, "ORDER")
     assert [each.value for each in found.messages] == [b"An Order", b"order 2"]

@@ -1,4 +1,4 @@
-"""Entries of index files, of which there may be very many, and far more room for others."""
+"""Entries of index files, which may be many, in files with much free space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTRY = Struct(">ii")
 
 
 def segment(folder: Path, suffix: str, data: bytes) -> Segment:
-    """With this index."""
+    """Return a segment with this index."""
     made = Segment(str(folder), 1000, {"log": 0, suffix: len(data)})
     Path(made.path(suffix)).write_bytes(data)
     return made
@@ -29,19 +29,18 @@ def segment(folder: Path, suffix: str, data: bytes) -> Segment:
     [
         (b"", 0),
         (bytes(80), 0),
-        (ENTRY.pack(5, 0x10000) + bytes(80), 1),  # its own zeros are not room
+        (ENTRY.pack(5, 0x10000) + bytes(80), 1),  # its own zeros are no free space
         (ENTRY.pack(5, 16) + ENTRY.pack(9, 0x01000000) + bytes(5), 2),
         (ENTRY.pack(5, 16) + b"\0\0\0\7to", 1),
     ],
 )
-def test_entries_in_use(tmp_path: Path, data: bytes, count: int) -> None:
-    """Whole ones, before the zeros."""
+def test_entries_in_use_precede_the_free_space(tmp_path: Path, data: bytes, count: int) -> None:
     index = read_index(segment(tmp_path, "index", data), "index", INDEX_KINDS["index"])
     assert (index.count, index.data, index.file_bytes) == (count, data[: 8 * count], len(data))
 
 
-def test_of_very_many_entries_few_are_looked_at(tmp_path: Path) -> None:
-    """Nor is the room behind them gone through in steps."""
+def test_many_entries_are_sampled(tmp_path: Path) -> None:
+    """The free space is not scanned either."""
     data = b"".join(ENTRY.pack(10 * number + 9, 100 * number) for number in range(COUNT))
     full = segment(tmp_path, "index", data + bytes(ROOM_BYTES - len(data)))
     calls = 0
@@ -65,8 +64,8 @@ def test_of_very_many_entries_few_are_looked_at(tmp_path: Path) -> None:
     assert calls < 5_000
 
 
-def test_entries_at_the_ends() -> None:
-    """Below the first there is none; behind the last it is the last."""
+def test_entries_at_both_ends_are_found() -> None:
+    """Below the first there is none; above the last it is the last."""
     entries = OffsetEntries(ENTRY.pack(9, 100) + ENTRY.pack(19, 200), 0)
     assert entries.floor(8) is None
     assert entries.floor(9) == OffsetEntry(0, 9, 100)
@@ -76,6 +75,6 @@ def test_entries_at_the_ends() -> None:
     assert OffsetEntries(b"", 0).floor(7) is None
 
 
-def test_entries_of_a_damaged_file_are_bounded() -> None:
+def test_entries_of_a_damaged_file_are_limited() -> None:
     """All of them point to one byte."""
     assert len(OffsetEntries(ENTRY.pack(9, 100) * 1000, 0).within(0, 1000, 50)) == 50

@@ -1,4 +1,4 @@
-"""Folders of partitions in the directories of `log.dirs`."""
+"""Directories of partitions in `log.dirs`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def logs(tmp_path: Path) -> LogDirectories:
     return LogDirectories([str(tmp_path / name) for name in ("one", "two", "gone")])
 
 
-def test_all_folders(logs: LogDirectories) -> None:
-    """In the order of disks, topics and numbers; those on their way out or in, too."""
+def test_all_directories_are_listed(logs: LogDirectories) -> None:
+    """By disk, topic and number, including those that are being moved or deleted."""
     assert [(each.directory, each.folder.name) for each in logs.folders()] == [
         (0, "orders-2"),
         (0, "orders-10"),
@@ -37,14 +37,13 @@ def test_all_folders(logs: LogDirectories) -> None:
     ]
 
 
-def test_folders_of_a_topic(logs: LogDirectories) -> None:
-    """Those in use, and of no topic whose name only begins like it."""
+def test_directories_of_a_topic_are_listed(logs: LogDirectories) -> None:
+    """Those in use, without topics whose names begin with its name."""
     assert [each.folder.partition for each in logs.folders("orders")] == [2, 10, 1]
     assert [each.folder.name for each in logs.folders("orders-eu")] == ["orders-eu-0"]
 
 
-def test_one_folder(logs: LogDirectories) -> None:
-    """With its segments and other files."""
+def test_directory_has_segments_and_other_files(logs: LogDirectories) -> None:
     folder = logs.folder(0, "orders-2")
     assert (folder.topic, folder.partition, folder.size_bytes) == ("orders", 2, 8)
     assert folder.segment(0).size_bytes == 5
@@ -69,7 +68,6 @@ def test_one_folder(logs: LogDirectories) -> None:
         (0, ""),
     ],
 )
-def test_what_is_no_partitions_folder(logs: LogDirectories, directory: int, name: str) -> None:
-    """Is not looked into."""
+def test_other_directories_are_not_read(logs: LogDirectories, directory: int, name: str) -> None:
     with pytest.raises(NotThere):
         logs.folder(directory, name)

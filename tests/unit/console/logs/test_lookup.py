@@ -1,4 +1,4 @@
-"""Finding an offset in files that a broker has left."""
+"""Look-up of an offset in the files of a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT = 40
 
 
 def write(folder: Path, base_offset: int) -> None:
-    """A segment of batches of two records each, every tenth of which has an entry in the index."""
+    """Write a segment of batches with two records each; every tenth has an index entry."""
     log, index = bytearray(), bytearray()
     for number in range(COUNT):
         builder = BatchBuilder(base_offset + 2 * number)
@@ -42,26 +42,28 @@ def folder(tmp_path: Path) -> Path:
     ("offset", "segment", "entry", "stepped_over"),
     [(10, 10, None, 0), (30, 10, None, 10), (31, 10, 0, 0), (89, 10, 2, 9), (100, 100, None, 0), (179, 100, 2, 9)],
 )
-def test_steps(folder: Path, offset: int, segment: int, entry: int | None, stepped_over: int) -> None:
-    """Segment by name, entry by offset, then batch after batch."""
+def test_steps_are_segment_entry_and_batches(
+    folder: Path, offset: int, segment: int, entry: int | None, stepped_over: int
+) -> None:
+    """By the segment's name, the entry's offset, then batch by batch."""
     lookup = find(read_folder(str(folder)), offset)
 
     assert lookup.segment.base_offset == segment
     assert (lookup.entry.number if lookup.entry else None) == entry
-    assert lookup.entry_count == 3  # the zeros behind them are room for more
+    assert lookup.entry_count == 3  # the zeros behind them are free space
     assert lookup.stepped_over == stepped_over
     assert lookup.batch.base_offset == offset // 2 * 2
 
 
 @pytest.mark.parametrize("offset", [0, 9, 95, 180])
-def test_what_no_batch_holds(folder: Path, offset: int) -> None:
+def test_offsets_without_a_batch(folder: Path, offset: int) -> None:
     """Before the first segment, between two, behind the last."""
     with pytest.raises(NotThere):
         find(read_folder(str(folder)), offset)
 
 
-def test_pages_of_batches_follow_each_other(folder: Path) -> None:
-    """To the end of the file, and what is no batch there is counted."""
+def test_pages_of_batches_are_contiguous(folder: Path) -> None:
+    """To the end of the file. Bytes that are no batch are counted."""
     path = folder / f"{10:020d}.log"
     path.write_bytes(path.read_bytes() + b"torn")
     segment = read_folder(str(folder)).segment(10)
@@ -76,8 +78,8 @@ def test_pages_of_batches_follow_each_other(folder: Path) -> None:
     assert page.left_over == 4
 
 
-def test_checksum_that_is_wrong_is_told(folder: Path) -> None:
-    """The batch is shown all the same."""
+def test_wrong_checksum_is_shown(folder: Path) -> None:
+    """With the batch."""
     path = folder / f"{10:020d}.log"
     data = bytearray(path.read_bytes())
     segment = read_folder(str(folder)).segment(10)

@@ -1,4 +1,4 @@
-"""Segments and batches to scale."""
+"""Segments and batches, drawn to scale."""
 
 from __future__ import annotations
 
@@ -21,37 +21,35 @@ def batch(position: int, size_bytes: int) -> BatchRow:
     return BatchRow(position, size_bytes, 2, 0, 0, 1, "none", -1, -1, -1, False, False)
 
 
-def test_segments_stand_side_by_side() -> None:
-    """As wide as they are large, the largest partition from side to side."""
+def test_segments_are_side_by_side() -> None:
+    """As wide as their size; the largest partition takes the full width."""
     bars = segment_bars(segments(1000, 3000, 0), 4000)
     assert [bar.x for bar in bars[1:]] == pytest.approx([bar.x + bar.width for bar in bars[:-1]], abs=0.02)
     assert bars[-1].x + bars[-1].width == pytest.approx(WIDTH, abs=0.02)
     assert bars[1].width - bars[2].width == pytest.approx(3 * (bars[0].width - bars[2].width), abs=0.05)
     assert [bar.is_active for bar in bars] == [False, False, True]
-    assert bars[2].width > 0  # an empty one can be seen
+    assert bars[2].width > 0  # even an empty one is visible
 
 
 def test_smaller_partitions_are_narrower() -> None:
-    """On the same scale."""
     (bar,) = segment_bars(segments(1000), 4000)
     assert bar.width == pytest.approx(WIDTH / 4, rel=0.01)
 
 
-def test_of_very_many_segments_the_last_are_drawn() -> None:
-    """All within the drawing."""
+def test_only_the_last_of_many_segments_are_drawn() -> None:
     bars = segment_bars(segments(*range(1000)), 0)
     assert len(bars) == 400
     assert bars[-1].segment.base_offset == 999
     assert bars[-1].x + bars[-1].width <= WIDTH + 0.02
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_nothing_is_drawn_without_segments() -> None:
     assert segment_bars([], 0) == []
     assert stretch([], OffsetEntries(b"", 0)) is None
 
 
-def test_batches_with_the_entries_that_point_at_them() -> None:
-    """Entries elsewhere are left out."""
+def test_batches_are_drawn_with_their_index_entries() -> None:
+    """Other entries are left out."""
     entries = OffsetEntries(pack(">6i", 9, 50, 19, 200, 29, 300), 0)
     drawn = stretch([batch(100, 100), batch(200, 100)], entries)
     assert drawn is not None
@@ -60,15 +58,15 @@ def test_batches_with_the_entries_that_point_at_them() -> None:
     assert drawn.ticks == ((500.0, OffsetEntry(1, 19, 200)),)
 
 
-def test_entries_of_indexes_stand_below_their_segments(tmp_path: Path) -> None:
-    """Where they point to; of very many some; none outside, whatever a damaged file says."""
+def test_index_entries_are_below_their_segments(tmp_path: Path) -> None:
+    """At their position, some of very many, and none outside, even in a damaged file."""
     entries = [(9, 0), (19, 500), (29, 5000), (39, -5)]
     (tmp_path / f"{0:020d}.index").write_bytes(b"".join(pack(">ii", *each) for each in entries))
     (tmp_path / f"{100:020d}.index").write_bytes(b"".join(pack(">ii", each, each) for each in range(1, 1000)))
     found = [
         Segment(str(tmp_path), 0, {"log": 1000, "index": 32}),
         Segment(str(tmp_path), 100, {"log": 1000, "index": 7992}),
-        Segment(str(tmp_path), 200, {"log": 1000, "index": 8}),  # whose file is gone
+        Segment(str(tmp_path), 200, {"log": 1000, "index": 8}),  # whose file was deleted
     ]
     bars = segment_bars(found, 0)
     ticks = entry_ticks(bars)

@@ -141,7 +141,7 @@ def test_password_is_deleted_by_mechanism() -> None:
 
 
 def test_requests_without_login_use_plaintext_listeners() -> None:
-    """Of the list of all advertised listeners that trivup passes."""
+    """trivup passes a list of all advertised listeners."""
     given = "SASL_PLAINTEXT://h:1,PLAINTEXT://h:2,DOCKER://h:3"
     (command,) = TRANSLATIONS["kafka-topics"](["--list", "--bootstrap-server", given])
     assert command.arguments == ["--list", "--bootstrap-server", "h:2"]

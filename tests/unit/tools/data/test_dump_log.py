@@ -13,25 +13,25 @@ from tests.support.logs import close, open_log, sized
 from tests.support.tools import RECORDED
 from tools.data.dump_log import main
 
-#: Two slips of the tool of 3.9.1, which 4.3.1 has no more: a brace after a checksum, a space at the end of a line.
+#: Two slips of the tool of 3.9.1 that 4.3.1 has not: a brace after a checksum, a space at the end of a line.
 _OLD_SLIPS = re.compile(r"(?<= isValid: true crc: )(\d+)\}|(?m:(?<=\d) $)")
-#: What 4.3.1 says of each segment but the first, and 3.9.1 did not.
+#: A line that 4.3.1 prints for each segment but the first, and 3.9.1 does not.
 _FIRST_OFFSETS = re.compile(
     r"Non-consecutive offsets in \S+\n  -1 is followed by \d+\n(?!  )|  -1 is followed by \d+\n"
 )
-#: The tool died here: it makes index files that it misses, at a size that cannot be. What came before that counts.
+#: The tool failed here: it creates missing index files with an impossible size. Its earlier output is compared.
 _DIED = re.compile(r'^Exception in thread "main".*', re.MULTILINE | re.DOTALL)
 
 
 def dumped(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a dump."""
+    """Return exit code, standard output and standard error of a dump."""
     code = main(arguments)
     out, err = capfd.readouterr()
     return code, out, err
 
 
 def blocks(text: str) -> list[str]:
-    """What is reported at the end, a string for each file, in no particular order."""
+    """Return the final report, a string for each file; their order is arbitrary."""
     return sorted(re.split(r"^(?=\S)", text, flags=re.MULTILINE))
 
 
@@ -66,7 +66,7 @@ def tool_runs() -> list[Path]:
 
 
 def where(command: str) -> Path:
-    """The recorded set whose files a recorded command names."""
+    """Return the recorded set that the command's files belong to."""
     name = command.split("--files ")[1].split()[0].split(",")[0]
     found = [path.parents[name.count("/")] for path in LOGS.glob(f"*/{name}")]
     ways = ("damaged", "v3.9.1-old-formats", "v4.3.1-clean-shutdown")
@@ -74,10 +74,10 @@ def where(command: str) -> Path:
 
 
 @pytest.mark.parametrize("recorded", tool_runs(), ids=lambda path: path.stem)
-def test_recorded_run_of_the_tool(
+def test_recorded_run_of_the_tool_is_reproduced(
     recorded: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S25.9, S25.12: each option of the tool, and files that are torn, damaged, missing or none of ours."""
+    """S25.9, S25.12: each option of the tool, and files that are torn, damaged, missing or foreign."""
     text = recorded.read_bytes().decode("utf-8")
     command, _, rest = text.partition("\n--- stdout\n")
     rest, _, exit_code = rest.rpartition("--- exit ")
@@ -86,12 +86,12 @@ def test_recorded_run_of_the_tool(
     code, out, err = dumped(capfd, *shlex.split(command)[2:])
     assert (code, out) == (int(exit_code), expected_out)
     if code:
-        assert err.count("\n") == 1  # a sentence of ours for Java's exception
+        assert err.count("\n") == 1  # our message for Java's exception
     else:
         assert err.replace(f"{Path.cwd()}/", "") == expected_err
 
 
-#: Bytes of the batches, and the timestamps of their one record each; the first has no index entry.
+#: Sizes of the batches, and the timestamps of their only records; the first has no index entry.
 _SAMPLE = (
     (7882, 1563248553000),
     (7895, 1563248553235),
@@ -129,8 +129,8 @@ def test_sample_of_the_documents(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert err == ""
 
 
-def test_files_without_a_suffix_are_passed_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """As by Apache Kafka's tool: checkpoints and whole directories too, and the dump goes on."""
+def test_files_without_a_suffix_are_skipped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As by Apache Kafka's tool: also checkpoints and directories. The dump continues."""
     paths = [tmp_path / "leader-epoch-checkpoint", tmp_path / "t-0", tmp_path / "notes.txt"]
     code, out, err = dumped(capfd, "--files", ",".join(map(str, paths)))
     assert code == 0

@@ -1,4 +1,4 @@
-"""pybroker format: what it writes, what it refuses."""
+"""pybroker format: the files that it writes, and its errors."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def run(config: Path, *arguments: str) -> int:
 
 
 def features(directory: Path) -> dict[str, int]:
-    """What the directory's bootstrap.checkpoint says."""
+    """Return the features in the directory's bootstrap.checkpoint."""
     records = read_snapshot(LOCAL, f"{directory}/bootstrap.checkpoint").records
     return {r.value.name: r.value.feature_level for r in records if isinstance(r, MetadataRecord)}
 
 
-def test_new_directories(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each gets meta.properties with an id of its own and the features; that of the metadata log names the voter."""
+def test_new_directories_are_formatted(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each gets meta.properties with its own id, and the features. The metadata directory names the voter."""
     assert run(config, "-t", CLUSTER) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
@@ -60,10 +60,10 @@ def test_new_directories(config: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
 
 
-def test_bootstrap_checkpoint_is_that_of_kafka(
+def test_bootstrap_checkpoint_equals_that_of_kafka(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Batch by batch, but for the times."""
+    """Batch by batch, except for times."""
     assert run(config) == 0
     capsys.readouterr()
     dumps = []
@@ -73,8 +73,8 @@ def test_bootstrap_checkpoint_is_that_of_kafka(
     assert dumps[0] == dumps[1]
 
 
-def test_formatted_directory_is_refused(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In Kafka's words; with --ignore-formatted only the others are formatted, for the same cluster."""
+def test_formatted_directory_is_an_error(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With Kafka's message. With --ignore-formatted the others are formatted for the same cluster."""
     assert run(config, "-t", CLUSTER) == 0
     before = (tmp_path / "a/meta.properties").read_bytes()
     capsys.readouterr()
@@ -104,15 +104,15 @@ def test_formatted_directory_is_refused(config: Path, tmp_path: Path, capsys: py
 def test_directories_of_others_are_refused(
     config: Path, capsys: pytest.CaptureFixture[str], line: str, options: tuple[str, ...], reason: str
 ) -> None:
-    """Another cluster's, another node's."""
+    """Of another cluster, or another node."""
     assert run(config, "-t", CLUSTER) == 0
     add(config, line)
     assert run(config, *options) == 1
     assert reason in capsys.readouterr().err
 
 
-def test_voters_in_the_configuration(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Then the log names none (kraft.version 0), and --standalone would contradict it."""
+def test_configured_voters_are_not_in_the_log(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """kraft.version is 0 then, and --standalone is a contradiction."""
     add(config, "controller.quorum.voters=1@localhost:9093")
     assert run(config, "--standalone") == 1
     assert "contradict" in capsys.readouterr().err
@@ -130,7 +130,7 @@ def test_voters_in_the_configuration(config: Path, tmp_path: Path, capsys: pytes
         (("-r", "4.0-IV0", "-f", "group.version=0", "-f", "kraft.version=1"), {"metadata.version": 22}),
     ],
 )
-def test_features(config: Path, tmp_path: Path, options: tuple[str, ...], expected: dict[str, int]) -> None:
+def test_features_are_set(config: Path, tmp_path: Path, options: tuple[str, ...], expected: dict[str, int]) -> None:
     """Those of a release, and single ones."""
     assert run(config, *options) == 0
     assert features(tmp_path / "a") == expected
@@ -148,10 +148,10 @@ def test_features(config: Path, tmp_path: Path, options: tuple[str, ...], expect
         (("-r", "3.8"), "a release before 3.9-IV0 needs controller.quorum.voters"),
     ],
 )
-def test_wishes_that_cannot_be_met(
+def test_impossible_features_are_one_line(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], reason: str
 ) -> None:
-    """One line, exit code 1, and nothing is written."""
+    """Exit code 1, and nothing is written."""
     assert run(config, *options) == 1
     error = capsys.readouterr().err
     assert reason in error
@@ -160,16 +160,17 @@ def test_wishes_that_cannot_be_met(
 
 
 @pytest.mark.parametrize("text", ["log.dirs=\n", "num.io.threads=many\n"])
-def test_bad_configuration(config: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
-    """As the broker would say it."""
+def test_invalid_configuration_has_the_brokers_message(
+    config: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
     config.write_text(text)
     assert run(config) == 1
     assert capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["-c"], ["--what"]])
-def test_bad_command_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, as of Kafka's tool."""
+def test_bad_options_are_an_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, as in Kafka's tool."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 1
@@ -178,24 +179,22 @@ def test_bad_command_line(arguments: list[str], capsys: pytest.CaptureFixture[st
     assert told.count("\n") == 1
 
 
-def test_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line that names the file."""
+def test_missing_configuration_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-c", "/nowhere/server.properties"]) == 1
     assert capsys.readouterr().err == "pybroker format: /nowhere/server.properties: No such file or directory\n"
 
 
 @pytest.mark.parametrize("cluster_id", ["", "one\nnode.id=7", "a\tb"])
-def test_cluster_id_that_would_break_the_file(
+def test_invalid_cluster_id_is_refused(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str
 ) -> None:
-    """An empty one comes from a variable that nobody has set; a new line would be a key of its own."""
+    """An empty one is probably an unset variable. A line break would start another key."""
     assert run(config, "-t", cluster_id) == 1
     assert f"{cluster_id!r} cannot be a cluster id" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
 
 
-def test_random_uuid(capsys: pytest.CaptureFixture[str]) -> None:
-    """16 bytes, other ones each time."""
+def test_random_uuid_has_16_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     assert random_uuid.main([]) == random_uuid.main([]) == 0
     first, second = capsys.readouterr().out.split()
     assert id_bytes(first) != id_bytes(second)

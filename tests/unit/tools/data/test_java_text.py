@@ -37,8 +37,8 @@ from tools.data.java_text import (
         (b"\xf4\x90\x80\x80", "\ufffd" * 4),
     ],
 )
-def test_bytes_that_are_no_utf8_become_replacements_where_java_puts_them(data: bytes, text: str) -> None:
-    """An encoded surrogate is one malformed sequence to Java, and three to Python."""
+def test_invalid_utf8_is_replaced_as_by_java(data: bytes, text: str) -> None:
+    """An encoded surrogate is one malformed sequence in Java and three in Python."""
     assert decode(data) == text
 
 
@@ -59,8 +59,8 @@ def test_bytes_that_are_no_utf8_become_replacements_where_java_puts_them(data: b
         (float("-inf"), "-Infinity"),
     ],
 )
-def test_double(value: float, text: str) -> None:
-    """Decimals up to ten millions, an exponent beyond."""
+def test_doubles(value: float, text: str) -> None:
+    """Decimals up to ten million, exponents beyond."""
     assert double(value) == text
 
 
@@ -72,18 +72,17 @@ def test_double(value: float, text: str) -> None:
         (1e7, "1.0E7"),
     ],
 )
-def test_json(value: JsonValue, text: str) -> None:
-    """No spaces; only quotes, backslashes and control characters are escaped."""
+def test_json_strings(value: JsonValue, text: str) -> None:
+    """No spaces. Only quotes, backslashes and control characters are escaped."""
     assert to_json(value) == text
 
 
-def test_optional() -> None:
-    """An OptionalLong."""
+def test_optional_long() -> None:
     assert (optional_long(None), optional_long(3)) == ("OptionalLong.empty", "OptionalLong[3]")
 
 
-def test_tagged_fields_are_left_out_at_their_default() -> None:
-    """Others stand there in any case; fields of later versions do not."""
+def test_tagged_fields_with_defaults_are_left_out() -> None:
+    """Other fields are always there, except those of later versions."""
     record = PartitionChangeRecord(partition_id=1, leader=2, eligible_leader_replicas=[])
     found = message_json(PartitionChangeRecord, 2, record)
     assert found == {
@@ -97,8 +96,7 @@ def test_tagged_fields_are_left_out_at_their_default() -> None:
     assert "eligibleLeaderReplicas" not in older
 
 
-def test_constant_names() -> None:
-    """As Kafka's enums have them."""
+def test_constants_have_names_of_kafkas_enums() -> None:
     assert [constant_name(message) for message in (FeatureLevelRecord, NoOpRecord)] == [
         "FEATURE_LEVEL_RECORD",
         "NO_OP_RECORD",
@@ -106,7 +104,7 @@ def test_constant_names() -> None:
 
 
 def names(struct: StructType) -> set[str]:
-    """The names of a struct's fields, and of those below, in JSON."""
+    """Return the names of a struct's fields in JSON, nested ones included."""
     found = set()
     for field in struct.fields:
         found.add(json_name(field))
@@ -117,7 +115,7 @@ def names(struct: StructType) -> set[str]:
 
 
 def test_names_are_those_of_kafkas_schemas() -> None:
-    """Every field of every record that a dump may show, with its first letter made small."""
+    """Every field of every record that a dump may show, with its first letter in lower case."""
     known: dict[str, set[str]] = {}
     for line in (FACTS / "message-schemas.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         columns = line.split("\t")

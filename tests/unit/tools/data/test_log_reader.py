@@ -1,4 +1,4 @@
-"""Walking a segment as Kafka's readers do."""
+"""Reading a segment as Kafka's readers do."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def segment(path: Path, *parts: bytes | bytearray) -> str:
     return str(found)
 
 
-def test_batches_that_cross_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that is larger than what is read at a time; its checksum is taken piece by piece."""
+def test_batches_across_windows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is larger than a window; its checksum is computed in pieces."""
     monkeypatch.setattr(log_reader, "_WINDOW", 128)
     path = segment(tmp_path, sized(100), sized(100), sized(1000), sized(100))
     with LogReader(path) as reader:
@@ -35,8 +35,8 @@ def test_batches_that_cross_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert all(reader.checksum(entry)[1] for entry in entries)
 
 
-def test_checksum_that_is_wrong_is_no_end(tmp_path: Path) -> None:
-    """The walk goes on behind it, and to a magic that is not known yet."""
+def test_wrong_checksum_does_not_end_the_segment(tmp_path: Path) -> None:
+    """Nor does an unknown magic."""
     wrong, later = batch(b"a"), batch(b"b")
     wrong[-1] ^= 1
     later[16] = 3
@@ -45,21 +45,20 @@ def test_checksum_that_is_wrong_is_no_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cut", "count"), [(1, 1), (61, 1), (17, 1)])
-def test_entry_that_is_cut_off_ends_it(tmp_path: Path, cut: int, count: int) -> None:
-    """What is not whole is left out."""
+def test_incomplete_entry_ends_the_segment(tmp_path: Path, cut: int, count: int) -> None:
     data = bytes(batch(b"a"))
     with LogReader(segment(tmp_path, data, data[:cut])) as reader:
         assert len(list(reader.entries())) == count
 
 
-def test_length_that_cannot_be_is_a_failure(tmp_path: Path) -> None:
-    """Nobody knows where the next entry is."""
+def test_impossible_length_is_an_error(tmp_path: Path) -> None:
+    """The position of the next entry is unknown."""
     with LogReader(segment(tmp_path, bytes(100))) as reader, pytest.raises(DumpFailed, match="at position 0"):
         list(reader.entries())
 
 
 def test_memory_does_not_grow_with_the_segment(tmp_path: Path) -> None:
-    """O3: 96 MiB in batches of 64 KiB take a few at a time."""
+    """O3: 96 MiB in batches of 64 KiB need a few of them at a time."""
     path = tmp_path / f"{0:020d}.log"
     with path.open("wb") as file:
         for _ in range(1536):

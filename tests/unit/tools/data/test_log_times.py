@@ -1,4 +1,4 @@
-"""The newest times in a log directory."""
+"""The newest timestamps in a log directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.data.log_times import Newest, newest_times
 
 
 def partition(directory: Path, name: str, *timestamps: int, room: int = 0, written_s: int = 1_700_000_000) -> None:
-    """A partition with one segment, whose time index has such entries, and room for more as an active one has."""
+    """Return a partition with one segment, whose time index has these entries and free space, as an active one."""
     folder = directory / name
     folder.mkdir(parents=True)
     (folder / f"{0:020d}.log").touch()
@@ -23,14 +23,14 @@ def partition(directory: Path, name: str, *timestamps: int, room: int = 0, writt
 @pytest.mark.parametrize("room", [0, 1, 5, 1_000])
 @pytest.mark.parametrize("count", [0, 1, 2, 13])
 def test_last_entry_of_a_time_index(tmp_path: Path, count: int, room: int) -> None:
-    """Whether the file ends there or not."""
+    """With and without free space behind it."""
     partition(tmp_path, "orders-0", *range(1_000, 1_000 + count), room=room)
     newest = newest_times(str(tmp_path))
     assert (newest.record_ms, newest.record) == ((999 + count, "orders-0") if count else (0, ""))
 
 
-def test_the_newest_of_all_partitions(tmp_path: Path) -> None:
-    """Each with its own; what is deleted, or is no partition, does not count."""
+def test_newest_time_of_all_partitions(tmp_path: Path) -> None:
+    """Deleted partitions and other directories do not count."""
     partition(tmp_path, "old-0", 5)
     partition(tmp_path, "read-3", 9_000, written_s=1_800_000_000)
     partition(tmp_path, "sent-12", 9_999)
@@ -39,8 +39,7 @@ def test_the_newest_of_all_partitions(tmp_path: Path) -> None:
     assert newest_times(str(tmp_path)) == Newest(1_800_000_000_000, "read-3", 9_999, "sent-12")
 
 
-def test_directory_with_nothing(tmp_path: Path) -> None:
-    """And one that is not there."""
+def test_empty_and_missing_directories(tmp_path: Path) -> None:
     assert newest_times(str(tmp_path)) == Newest()
     with pytest.raises(FileNotFoundError):
         newest_times(str(tmp_path / "none"))

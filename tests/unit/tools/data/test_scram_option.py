@@ -17,8 +17,8 @@ def random_bits(count: int) -> int:
     return (1 << count) - 1
 
 
-def test_password() -> None:
-    """With a salt that is made here, and 4096 iterations unless told."""
+def test_password_is_salted() -> None:
+    """With a random salt and 4096 iterations by default."""
     (record,) = scram_records(['SCRAM-SHA-512=[name=admin,password="a, b=c"]'], 30, random_bits)
     salt = record.value.salt
     made = credential_of(SHA_512, SHA_512.salted_password("a, b=c", salt, 4096), salt, 4096)
@@ -27,8 +27,8 @@ def test_password() -> None:
     assert len(salt) == 26
 
 
-def test_salted_password() -> None:
-    """Made elsewhere, so that no password has to be told."""
+def test_salted_password_is_accepted() -> None:
+    """So that the password is not on the command line."""
     salted = SHA_512.salted_password("secret", b"salt", 8192)
     fields = (
         f"name=admin,iterations=8192,salt={b64encode(b'salt').decode()},saltedpassword={b64encode(salted).decode()}"
@@ -51,14 +51,14 @@ def test_salted_password() -> None:
         ("SCRAM-SHA-256=[name=a,password=hidden,realm=x]", "unknown field realm"),
     ],
 )
-def test_refused(option: str, message: str) -> None:
+def test_bad_options_are_errors(option: str, message: str) -> None:
     with pytest.raises(FormatRefused) as refused:
         scram_records([option], 30, random_bits)
     assert message in str(refused.value)
     assert "hidden" not in str(refused.value)
 
 
-def test_older_metadata_has_none() -> None:
+def test_older_metadata_version_has_no_scram() -> None:
     with pytest.raises(FormatRefused, match=r"3\.5-IV2"):
         scram_records(["SCRAM-SHA-256=[name=a,password=b]"], 10, random_bits)
     assert scram_records([], 10, random_bits) == []

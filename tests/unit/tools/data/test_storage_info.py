@@ -1,4 +1,4 @@
-"""`kafka-storage info`: what log directories are, in the words of Apache Kafka's tool."""
+"""`kafka-storage info`: the state of log directories, in the words of Apache Kafka's tool."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def formatted(path: Path, cluster_id: str = "c", node_id: int = 1) -> str:
     return str(path)
 
 
-def test_one_directory_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its lines, and exit code 0."""
+def test_directory_without_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0."""
     directory = formatted(tmp_path / "a")
     (tmp_path / "server.properties").write_text(f"log.dirs={directory}\n")
 
@@ -26,8 +26,8 @@ def test_one_directory_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-def test_what_is_wrong_with_several(tmp_path: Path) -> None:
-    """Each on a line of its own, in the directories' order."""
+def test_problems_of_several_directories(tmp_path: Path) -> None:
+    """A line each, in the directories' order."""
     a, b, c = formatted(tmp_path / "a"), formatted(tmp_path / "b", "other"), formatted(tmp_path / "c", node_id=2)
     (tmp_path / "d").mkdir()
     (tmp_path / "e").write_text("")
@@ -56,8 +56,8 @@ def test_what_is_wrong_with_several(tmp_path: Path) -> None:
     ]
 
 
-def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that is not there, or not a broker's."""
+def test_bad_configuration_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A missing file, or one that is not a broker's."""
     (tmp_path / "server.properties").write_text("num.partitions=none\n")
 
     assert main(["-c", str(tmp_path / "missing")]) == 1

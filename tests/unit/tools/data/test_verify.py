@@ -1,4 +1,4 @@
-"""pybroker verify: what is clean is found clean, damage is named, and a repair leaves nothing to find."""
+"""pybroker verify: no findings in intact directories, findings for damage, none after a repair."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def replace(path: Path, old: bytes, new: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in LOGS.iterdir() if path.is_dir()))
-def test_recorded_directories(name: str) -> None:
-    """What Kafka left behind has no errors, whichever formats it holds; but for those that were damaged on purpose."""
+def test_recorded_directories_have_no_errors(name: str) -> None:
+    """Whatever formats Kafka wrote, except for those damaged on purpose."""
     found = {(each.kind, Path(each.path).name, each.position, each.offset) for each in errors(LOGS / name, deep=True)}
     damaged: dict[str, set[tuple[Kind, str, int | None, int | None]]] = {
         "v4.3.1-unclean-2-damaged": {
@@ -60,7 +60,7 @@ def test_recorded_directories(name: str) -> None:
 
 
 DAMAGES: dict[str, tuple[str, Damage, Kind, bool]] = {
-    # (file, what is done to it, what is found, whether a repair makes it good)
+    # (file, the damage, the finding, whether a repair fixes it)
     "record": (f"{PLAIN}.log", lambda path: flip(path, 300), Kind.RECORDS, True),
     "torn batch": (f"{PLAIN}.log", lambda path: path.write_bytes(path.read_bytes()[:-5]), Kind.RECORDS, True),
     "length": (f"{PLAIN}.log", lambda path: flip(path, 193 + 8, 0x7F), Kind.RECORDS, True),
@@ -154,7 +154,7 @@ DAMAGES: dict[str, tuple[str, Damage, Kind, bool]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damage_is_named_and_repaired(name: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file is named; after the repair a second check finds nothing, but for what people have to decide about."""
+    """After the repair, a second check only finds what an operator has to decide."""
     file, damage, kind, repairable = DAMAGES[name]
     damage(directory / file)
     found = errors(directory)
@@ -167,8 +167,8 @@ def test_damage_is_named_and_repaired(name: str, directory: Path, capsys: pytest
     assert (errors(directory) == []) is repairable
 
 
-def test_what_a_repair_cuts_off_is_kept(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As a recovery does: from the first wrong batch on."""
+def test_repair_keeps_what_it_truncates(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a recovery does: everything from the first wrong batch on."""
     segment = directory / f"{PLAIN}.log"
     flip(segment, 300)
     before = segment.read_bytes()
@@ -179,8 +179,8 @@ def test_what_a_repair_cuts_off_is_kept(directory: Path, capsys: pytest.CaptureF
     assert f"{segment}: {len(before) - 193} bytes from byte 193 on were cut off" in capsys.readouterr().out
 
 
-def test_swap_files_are_put_in_place(directory: Path) -> None:
-    """A compaction that was interrupted at its last step."""
+def test_swap_files_are_renamed(directory: Path) -> None:
+    """A compaction was interrupted at its last step."""
     segment = directory / f"{PLAIN}.log"
     segment.rename(f"{segment}.swap")
     assert Kind.LEFTOVER in {each.kind for each in errors(directory)}
@@ -188,8 +188,8 @@ def test_swap_files_are_put_in_place(directory: Path) -> None:
     assert segment.exists()
 
 
-def test_partition_without_any_segment(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is told like all else, also where no topic has it."""
+def test_partition_without_segments_is_a_finding(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also if no topic has it."""
     (directory / "ghost-0").mkdir()
     assert {each.kind for each in errors(directory)} == {Kind.RECORDS, Kind.TOPIC_ID, Kind.STRAY}
     assert main([str(directory), "--repair"]) == 1
@@ -198,7 +198,7 @@ def test_partition_without_any_segment(directory: Path, capsys: pytest.CaptureFi
 
 
 def test_empty_checkpoints_are_healthy(directory: Path) -> None:
-    """Apache Kafka makes them with nothing in them, until there is something to say."""
+    """Apache Kafka creates them empty."""
     (directory / "cleaner-offset-checkpoint").write_bytes(b"")
     assert errors(directory) == []
     (directory / "fresh-0").mkdir()
@@ -208,8 +208,8 @@ def test_empty_checkpoints_are_healthy(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"1\n0\n"])
-def test_recovery_points_that_are_gone_are_one_finding(directory: Path, content: bytes | None) -> None:
-    """Not one for each partition; the repair writes the file once."""
+def test_lost_recovery_points_are_one_finding(directory: Path, content: bytes | None) -> None:
+    """Not one for each partition. The repair writes the file once."""
     path = directory / "recovery-point-offset-checkpoint"
     path.unlink()
     if content is not None:
@@ -220,8 +220,8 @@ def test_recovery_points_that_are_gone_are_one_finding(directory: Path, content:
     assert main([str(directory), "--repair"]) == 0
 
 
-def test_checkpoints_are_written_once_by_a_repair(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where a log was cut, and entries were wrong before."""
+def test_repair_writes_checkpoints_once(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also if a log was truncated and entries were wrong before."""
     flip(directory / f"{PLAIN}.log", 300)
     path = directory / "recovery-point-offset-checkpoint"
     replace(path, b"\nplain 0 ", b"\nplain 0 9")
@@ -229,8 +229,8 @@ def test_checkpoints_are_written_once_by_a_repair(directory: Path, capsys: pytes
     assert capsys.readouterr().out.count(f"{path}: rewritten") == 1
 
 
-def test_records_that_are_not_what_their_header_promises(directory: Path) -> None:
-    """Found by --deep alone: headers and checksums are right."""
+def test_records_that_contradict_their_header_are_found(directory: Path) -> None:
+    """By --deep only, as headers and checksums are right."""
     from protocol.records.batch import compute_crc
 
     segment = directory / f"{PLAIN}.log"
@@ -246,14 +246,14 @@ def test_records_that_are_not_what_their_header_promises(directory: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["99999999999999999999.log", "09223372036854775807.index", "7.log", "notes.txt"])
-def test_names_that_a_start_passes_over(name: str, directory: Path) -> None:
-    """Files of people's own, and numbers that no offset can have."""
+def test_names_that_a_start_ignores_are_no_findings(name: str, directory: Path) -> None:
+    """Users' files, and numbers that no offset can have."""
     (directory / "plain-0" / name).write_bytes(b"")
     assert errors(directory) == []
 
 
 def test_two_directories_of_one_broker(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Partitions may lie in either; none in both."""
+    """A partition may be in either one, but not in both."""
     other = tmp_path / "other"
     other.mkdir()
     shutil.copy(directory / "meta.properties", other)
@@ -266,8 +266,8 @@ def test_two_directories_of_one_broker(directory: Path, tmp_path: Path, capsys: 
     assert main([str(directory), str(other)]) == 1
 
 
-def test_directory_that_was_not_given(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A note, named unasked: what lies there was not looked at."""
+def test_directory_not_given_is_a_note(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is printed by default, as that directory was not checked."""
     other = tmp_path / "other"
     other.mkdir()
     shutil.copy(directory / "meta.properties", other)
@@ -280,8 +280,8 @@ def test_directory_that_was_not_given(directory: Path, tmp_path: Path, capsys: p
     assert f"{directory}: the log directory yDpwX_jwsGTgyYrg_1fn0A was not given; it holds 24 partitions" in said
 
 
-def test_only_partitions_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory with logs of other programs is none."""
+def test_directory_without_partitions_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may have logs of other programs."""
     for name in ("nginx/access.log", "some-0/notes.log", "bench/00000000000000000000.log"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(b"text")
@@ -290,7 +290,9 @@ def test_only_partitions_are_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def covered(path: Path, position: int) -> bool:
-    """Whether a checksum covers the byte: of a batch, from its attributes on; of a snapshot, all but its head."""
+    """Return whether a checksum covers the byte: of a batch from its attributes on, of a snapshot all but
+    its header.
+    """
     if path.suffix == ".snapshot":
         return position >= 6
     if path.suffix not in (".log", ".checkpoint"):
@@ -302,8 +304,9 @@ def covered(path: Path, position: int) -> bool:
 
 
 def names_its_record(path: Path, position: int) -> bool:
-    """Whether the time index's entry there is true in the way of older releases, whatever it was before: it names the
-    first record that has its timestamp. A look-up begins at the batch of that record, so it finds the same.
+    """Return whether the time index entry there is valid in the form of older releases, whatever it was before.
+
+    It names the first record with its timestamp. Look-ups begin at that record's batch, so they find the same.
     """
     timestamp, relative = struct.unpack_from(">qi", path.read_bytes(), position // 12 * 12)
     records = iter_records(path.with_suffix(".log").read_bytes())
@@ -311,8 +314,8 @@ def names_its_record(path: Path, position: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(scaled(3)))
-def test_one_flipped_bit(seed: int, directory: Path) -> None:
-    """In a byte that a checksum covers, or in an index, it is named; elsewhere it does no harm to the check."""
+def test_flipped_bit_is_found_where_it_matters(seed: int, directory: Path) -> None:
+    """In an index, or in a byte that a checksum covers. Elsewhere the check does not fail."""
     dice = random.Random(seed)
     kinds: dict[str, list[Path]] = {}
     for path in sorted(directory.rglob("*")):
@@ -332,7 +335,7 @@ def test_one_flipped_bit(seed: int, directory: Path) -> None:
 
 
 def batches(segment: Path) -> list[tuple[int, int, int]]:
-    """Position, size and base offset of each batch."""
+    """Return position, size and base offset of each batch."""
     data, position, found = segment.read_bytes(), 0, []
     while position < len(data):
         base_offset, length = struct.unpack_from(">qi", data, position)
@@ -342,8 +345,8 @@ def batches(segment: Path) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(scaled(6)))
-def test_losses_are_as_many_as_there_are(seed: int, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Records spoiled, tails cut amid a batch and between two, partitions that are gone: each is one, at its place."""
+def test_each_loss_is_one_finding(seed: int, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Damaged records, files truncated in and between batches, missing partitions: each with its position."""
     chance = random.Random(seed)
     partitions = [each for each in sorted(directory.glob("*-*")) if each.is_dir() and not each.name.startswith("__")]
     logs = {each: max(each.glob("*.log")) for each in partitions}
@@ -361,7 +364,7 @@ def test_losses_are_as_many_as_there_are(seed: int, directory: Path, capsys: pyt
 
     position, size, offset = batches(logs[torn])[-1]
     left = chance.choice([3, chance.randrange(1, size)])
-    os.truncate(logs[torn], position + left)  # a few bytes of an offset are zeros, and say nothing of a batch
+    os.truncate(logs[torn], position + left)  # a few bytes of an offset are zeros and do not show a batch
     lost.append((str(logs[torn]), position, offset) if any(logs[torn].read_bytes()[position:]) else end_is_lost(torn))
     position, _, _ = batches(logs[cut])[-chance.randint(1, 3)]
     lost.append(end_is_lost(cut))

@@ -1,4 +1,4 @@
-"""Layouts as they stand at the heads of files, against the structs that read these bytes."""
+"""Layouts in the heads of source files, compared with the structs that read these bytes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _SIZES = {"b": 1, "h": 2, "i": 4, "I": 4, "q": 8}
     ],
     ids=["batch", "offset index", "time index", "transaction index", "snapshot"],
 )
-def test_drawn_fields_are_those_that_are_read(module: str, number: int, layout: Struct) -> None:
-    """Each field has the size that the code reads; what follows a batch's header has none."""
+def test_drawn_fields_are_those_of_the_structs(module: str, number: int, layout: Struct) -> None:
+    """Sizes are equal. Fields behind a batch's header have none."""
     sizes = [field.size_bytes for field in layout_of(module, number) if field.name != "records"]
 
     assert sizes == [_SIZES[letter] for letter in layout.format.removeprefix(">")]
 
 
-def test_message_sets_have_a_timestamp_that_v0_lacks() -> None:
-    """It stands in brackets; the two lengths have bytes behind them."""
+def test_timestamp_of_message_sets_is_optional() -> None:
+    """It is in brackets, as v0 has none. The two lengths are followed by bytes."""
     names = [field.name for field in layout_of("protocol.records.legacy")]
 
     assert names == [
@@ -44,7 +44,7 @@ def test_message_sets_have_a_timestamp_that_v0_lacks() -> None:
 
 
 def test_remarks_are_no_fields() -> None:
-    """In parentheses, and behind two spaces."""
+    """They are in parentheses, or behind two spaces."""
     assert parse_layout("a int8 (unused) | b int32 (-1 null) | c ...     9 bytes, big-endian") == [
         LayoutField("a", "int8"),
         LayoutField("b", "int32"),

@@ -1,4 +1,4 @@
-"""The page about look-ups, and what it draws."""
+"""The page about look-ups, and its drawings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def on_the_way(figure: str) -> list[str]:
     return [text for thick, text in CELL.findall(figure) if thick]
 
 
-def test_ways_that_are_drawn_are_those_of_the_steps() -> None:
-    """From the segment by an entry to the batch that has the record; the batch before it is walked over."""
+def test_drawn_way_is_that_of_the_steps() -> None:
+    """Segment, index entry, the batch before, which is skipped, and the batch with the record."""
     by_offset, by_time = (part.partition("</svg>")[0] for part in look_ups_page().split("\n## ")[1:])
 
     name, entry, *batches = on_the_way(by_offset)
@@ -29,7 +29,7 @@ def test_ways_that_are_drawn_are_those_of_the_steps() -> None:
 
 
 def test_arrows_are_pointers_and_the_way() -> None:
-    """One that is both is drawn once, thick."""
+    """An arrow that is both is drawn once, bold."""
     figure = pointers_diagram([Column("a", ["1", "2"], [1], [0, 1]), Column("<b>", ["3", "4"], [1])])
 
     assert len(re.findall('<path d="M[^>]*marker-end', figure)) == 2

@@ -1,4 +1,4 @@
-"""Pages that are made of the code."""
+"""Pages that are generated from the code."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tools.site.sources import relinked
 
 
 def test_each_error_code_has_a_row() -> None:
-    """With its number, which is also where links lead."""
+    """Its number is the anchor."""
     page = reference_pages()["reference/error-codes.md"]
 
     assert [code.name for code in ErrorCode if f'<a id="{code.name}"></a>{code.value} |' not in page] == []
 
 
 def test_each_api_has_a_page_with_its_fields() -> None:
-    """Names of fields as Kafka writes them, those of structs behind the struct's."""
+    """Under Kafka's names. Fields of structs follow the struct."""
     pages = [path for path in reference_pages() if path.startswith("reference/apis/")]
     fetch = reference_pages()["reference/apis/fetch.md"]
 
@@ -32,8 +32,8 @@ def test_each_api_has_a_page_with_its_fields() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(modules()))
-def test_a_commands_page_has_each_option(command: str) -> None:
-    """Those of its actions too."""
+def test_page_of_a_command_has_each_option(command: str) -> None:
+    """Also those of its actions."""
     page = reference_pages()[f"reference/commands/{command}.md"]
     parser = parser_of(command)
     options = [
@@ -44,8 +44,8 @@ def test_a_commands_page_has_each_option(command: str) -> None:
     assert [option for option in options if f"`{option}" not in page] == []
 
 
-def test_a_batch_of_bytes_is_told_to_the_last_one() -> None:
-    """The example's fields follow each other without a hole."""
+def test_example_batch_is_explained_completely() -> None:
+    """Its fields are contiguous."""
     page = reference_pages()["reference/formats/record-batch.md"]
     rows = [line.split(" | ") for line in page.split("\n") if line.startswith("| ") and "`" in line]
     position = 0
@@ -56,8 +56,8 @@ def test_a_batch_of_bytes_is_told_to_the_last_one() -> None:
     assert f"## A batch of {position} bytes" in page
 
 
-def test_an_arrow_for_each_move() -> None:
-    """But for those from a state to itself, whose frame is thick."""
+def test_each_transition_has_an_arrow() -> None:
+    """Transitions of a state to itself have a bold frame instead."""
     drawn = states_diagram({to.value: [each.value for each in before] for to, before in LEGAL_FROM.items()})
     moves = [(each, to) for to, before in LEGAL_FROM.items() for each in before]
 
@@ -66,8 +66,8 @@ def test_an_arrow_for_each_move() -> None:
     assert all(f">{state.value}</text>" in drawn for state in GroupState)
 
 
-def test_bytes_are_counted_as_long_as_that_is_possible() -> None:
-    """Behind a field of any size nobody knows."""
+def test_positions_are_shown_while_they_are_fixed() -> None:
+    """Behind a field of variable size they are unknown."""
     drawn = bytes_diagram([LayoutField("a", "int64"), LayoutField("b", ""), LayoutField("c", "int8")])
 
     assert ">8</text>" in drawn
@@ -76,7 +76,7 @@ def test_bytes_are_counted_as_long_as_that_is_possible() -> None:
 
 
 def test_links_lead_to_pages_of_the_site() -> None:
-    """Of folders to their README; those in code, to other hosts and to nowhere stay."""
+    """A directory's is its README. Links in code and to other hosts stay unchanged."""
     places = {
         "docs/how-it-works/tour.md": "how-it-works/tour.md",
         "docs/decisions/README.md": "decisions/README.md",

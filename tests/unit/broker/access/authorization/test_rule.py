@@ -1,4 +1,4 @@
-"""What rules remove from a request and add to its response. The guard is real; the handlers are the test's own."""
+"""Rules: the parts that they remove from a request and add to its response. Only the handlers are stubs."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_request_of_two_producers_is_rejected(broker: TxnBroker):
 @pytest.mark.parametrize("version", [3, 11, 12])
 @pytest.mark.parametrize("epoch", [-1, 1, 32_767])
 def test_wrong_epochs_are_rejected(broker: TxnBroker, client: TxnClient, version: int, epoch: int):
-    """Of a zombie, or higher than the current one."""
+    """A zombie's, or one higher than the current one."""
     assert client.write("x", ("P0", epoch), T0, 0, version=version).startswith("INVALID_PRODUCER_EPOCH")
     assert written(broker) == [0, 0]
 

@@ -116,7 +116,7 @@ def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest
     ],
 )
 def test_errors_are_one_line(asked: list[Request], data: bytes, told: str) -> None:
-    """Of the value, of the schema, of the registry."""
+    """Errors in the value, the schema, and the registry's response."""
     with pytest.raises(CommandError) as raised:
         Registry("http://registry:8081", 1).text(data)
     assert str(raised.value).startswith(told)

@@ -1,4 +1,4 @@
-"""A dump as JSON, an object a line."""
+"""A dump as JSON, one object a line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def objects(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
-def test_batches_and_records(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Fields that say nothing are left out; bytes that are no text are in base64."""
+def test_batches_and_records_are_objects(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Fields with default values are left out. Binary values are in Base64."""
     builder = BatchBuilder(base_offset=0)
     builder.append(T0, b"key", b"\xff\x00", [("h", b"1")])
     builder.append(T0 + 1, None, None)
@@ -70,6 +70,6 @@ def test_decoded_records_are_objects(capfd: pytest.CaptureFixture[str]) -> None:
         ("meta.properties", "problem"),
     ],
 )
-def test_other_files(capfd: pytest.CaptureFixture[str], name: str, kind: str) -> None:
-    """A type for each kind of line; problems stand among the others."""
+def test_other_files_have_their_own_types(capfd: pytest.CaptureFixture[str], name: str, kind: str) -> None:
+    """Problems are among the lines."""
     assert objects(capfd, "--files", str(RECORDED / name))[-1]["type"] == kind

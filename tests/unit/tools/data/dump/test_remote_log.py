@@ -28,15 +28,14 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("value", RECORDED, ids=["segment", "update", "deletion"])
-def test_recorded_values(value: str) -> None:
-    """In Kafka's words."""
+def test_recorded_values_are_printed_as_by_kafka(value: str) -> None:
     found = remote_log_decoder(Record(7, 0, None, bytes.fromhex(value)))
     assert found == (None, RECORDED[value])
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\x00\x09\x00", b"\x01\x09\x00", b"\x01\x02\x00\x07"])
-def test_values_that_are_none(value: bytes | None) -> None:
-    """Said in the place of the payload."""
+def test_malformed_values_are_reported(value: bytes | None) -> None:
+    """In place of the payload."""
     key, payload = remote_log_decoder(Record(7, 0, None, value))
     assert key is None
     assert str(payload).startswith("Error at offset 7, skipping. ")

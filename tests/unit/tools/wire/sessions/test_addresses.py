@@ -1,4 +1,4 @@
-"""Addresses as people write them, and where they stand in answers."""
+"""Addresses on command lines and in responses."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from tools.wire.sessions.addresses import (
     ("text", "host", "port"),
     [("localhost:9092", "localhost", 9092), ("[::1]:0", "::1", 0), (":9092", "", 9092), ("::1:9", "::1", 9)],
 )
-def test_address(text: str, host: str, port: int) -> None:
-    """Host and port, also of IPv6."""
+def test_addresses_are_parsed(text: str, host: str, port: int) -> None:
+    """Host and port, also for IPv6."""
     assert address(text) == Address(host, port)
 
 
 @pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:x", "localhost:65536", "h:-1", "h:²", "a..b:1"])
-def test_what_is_no_address(text: str) -> None:
-    """No port, or none that there is; a host that no machine can be called."""
+def test_invalid_addresses_are_rejected(text: str) -> None:
+    """Without a port, with an impossible one, or with an impossible host."""
     with pytest.raises(ArgumentTypeError, match="is not HOST:PORT"):
         address(text)
 
 
-def test_servers() -> None:
-    """Several, with commas; each needs a host and a port."""
+def test_lists_of_servers_are_parsed() -> None:
+    """Separated by commas; each needs a host and a port."""
     assert servers("a:1,b:2,") == [Address("a", 1), Address("b", 2)]
     for text in ("", ",", "a:0", ":9"):
         with pytest.raises(ArgumentTypeError):
             servers(text)
 
 
-def test_localhost_has_one_port_on_all_loopback_addresses() -> None:
-    """IPv4 comes first; IPv6 as far as the machine has it."""
+def test_localhost_has_one_port_on_all_loopbacks() -> None:
+    """IPv4 first, then IPv6 if the machine has it."""
     found = listening_sockets(Address("localhost", 0))
     try:
         assert len({each.getsockname()[1] for each in found}) == 1
@@ -53,8 +53,8 @@ def test_localhost_has_one_port_on_all_loopback_addresses() -> None:
             each.close()
 
 
-def test_port_that_is_taken() -> None:
-    """It is not to be had; and none of the two is kept."""
+def test_port_in_use_is_an_error() -> None:
+    """No socket stays open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for host in ("localhost", "127.0.0.1"):
@@ -62,8 +62,8 @@ def test_port_that_is_taken() -> None:
                 listening_sockets(Address(host, port))
 
 
-def test_addresses_in_answers() -> None:
-    """Of brokers and of coordinators; those of nobody are left out."""
+def test_addresses_in_responses_are_found() -> None:
+    """Of brokers and coordinators. Missing ones are skipped."""
     broker = METADATA.response.fields[1].type.element(node_id=7, host="far", port=9)
     metadata = METADATA.response(brokers=[broker])
     (told,) = addresses_in(metadata)

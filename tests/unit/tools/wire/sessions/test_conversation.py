@@ -1,4 +1,4 @@
-"""Requests on a connection, and the answers that belong to them."""
+"""Requests on a connection, matched with their responses."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def answer(api: Api, version: int, number: int = 1, **fields: object) -> bytes:
     return encode_response_header(api, version, number) + api.response.encode(version, api.response(**fields))
 
 
-def test_answers_come_in_the_order_of_requests() -> None:
-    """Each is told by the request that it is to."""
+def test_responses_match_requests_in_order() -> None:
+    """Each is decoded by its request's API and version."""
     talk = Conversation()
     talk.note_request(request(METADATA, 12, 5))
     talk.note_request(request(API_VERSIONS, 3, 6))
@@ -38,8 +38,8 @@ def test_answers_come_in_the_order_of_requests() -> None:
     assert talk.waiting == 0
 
 
-def test_produce_without_acknowledgement_has_no_answer() -> None:
-    """The next answer is to the request behind it."""
+def test_produce_with_acks_0_has_no_response() -> None:
+    """The next response belongs to the next request."""
     talk = Conversation()
     talk.note_request(request(PRODUCE, 9, 1, acks=0, timeout_ms=1))
     assert talk.waiting == 0
@@ -47,16 +47,14 @@ def test_produce_without_acknowledgement_has_no_answer() -> None:
     assert talk.note_answer(answer(PRODUCE, 9, 2)).correlation_id == 2
 
 
-def test_version_that_is_not_served() -> None:
-    """The answer to ApiVersions is in v0 then, whatever was asked."""
+def test_unsupported_api_versions_request_gets_version_0() -> None:
     pending = read_request(request(API_VERSIONS, 3, 1))
     read = pending.answer(answer(API_VERSIONS, 0, 1, error_code=35))
     assert read is not None
     assert (read[0].error_code, read[1]) == (35, 0)
 
 
-def test_api_that_nobody_knows() -> None:
-    """Its answer belongs to it, and cannot be read."""
+def test_unknown_api_is_matched_but_not_decoded() -> None:
     frame = b"\x03\xe8\0\x02\0\0\0\x09rest"
     talk = Conversation()
     pending = talk.note_request(frame)
@@ -65,14 +63,13 @@ def test_api_that_nobody_knows() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\x03", b"\0\x00\0\x09\0\0\0\x01\xff\xff\0\0"])
-def test_bytes_that_are_no_request(frame: bytes) -> None:
-    """They cannot be followed, and raise nothing else."""
+def test_malformed_requests_raise_one_error(frame: bytes) -> None:
     with pytest.raises(Unfollowable):
         Conversation().note_request(frame)
 
 
-def test_what_cannot_be_followed() -> None:
-    """Answers that are not due, and SASL without frames."""
+def test_unexpected_frames_raise_one_error() -> None:
+    """Responses without a request, and SASL tokens without headers."""
     talk = Conversation()
     with pytest.raises(Unfollowable, match="unexpected correlation id"):
         talk.note_answer(b"\0\0\0\x01")
@@ -85,8 +82,8 @@ def test_what_cannot_be_followed() -> None:
         talk.note_request(request(SASL_HANDSHAKE, 0, mechanism="PLAIN"))
 
 
-def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that never reads takes no memory without end."""
+def test_pending_requests_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that never reads must not fill the memory."""
     monkeypatch.setattr(conversation, "MAX_IN_FLIGHT", 2)
     talk = Conversation()
     for number in range(2):
@@ -95,8 +92,8 @@ def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         talk.note_request(request(METADATA, 12, 3))
 
 
-def test_body_that_is_cut_off() -> None:
-    """It is a request all the same; reading it fails as the protocol's errors do."""
+def test_truncated_body_is_still_a_request() -> None:
+    """Decoding it raises the protocol's error."""
     frame = request(METADATA, 12, 1, topics=[])[:-2]
     with pytest.raises(ProtocolError):
         Conversation().note_request(frame).request(frame)

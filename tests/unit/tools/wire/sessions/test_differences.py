@@ -1,4 +1,4 @@
-"""Answers side by side."""
+"""Comparison of responses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def differences(recorded: dict[str, JsonValue], now: dict[str, JsonValue], ids: 
     return Comparison(ids or Ids()).differences(recorded, now, "g")
 
 
-def test_fields_by_their_paths() -> None:
-    """Lists by what names their elements, in any order."""
+def test_fields_are_compared_by_path() -> None:
+    """Elements of lists are matched by the fields that name them, in any order."""
     recorded: dict[str, JsonValue] = {
         "error_code": 0,
         "topics": [{"name": "a", "partitions": [{"partition_index": 0, "error_code": 3}]}, {"name": "b"}],
@@ -29,7 +29,7 @@ def test_fields_by_their_paths() -> None:
     ]
 
 
-def test_elements_that_one_has_not() -> None:
+def test_missing_elements_differ() -> None:
     """On both sides."""
     a: JsonValue = {"name": "a"}
     b: JsonValue = {"name": "b"}
@@ -37,8 +37,8 @@ def test_elements_that_one_has_not() -> None:
     assert differences({"topics": [a]}, {"topics": [b, a]}) == [Difference("topics[b]", None, b)]
 
 
-def test_elements_without_names_are_paired_by_place() -> None:
-    """Lists of numbers are one value."""
+def test_elements_without_names_are_paired_by_index() -> None:
+    """Lists of numbers are compared as a whole."""
     assert differences({"x": [{"v": 1}, {"v": 2}]}, {"x": [{"v": 1}, {"v": 3}]}) == [Difference("x[1].v", 2, 3)]
     assert differences({"x": [1, 2]}, {"x": [2, 1]}) == [Difference("x", [1, 2], [2, 1])]
 
@@ -46,12 +46,12 @@ def test_elements_without_names_are_paired_by_place() -> None:
 @pytest.mark.parametrize(
     "name", ["throttle_time_ms", "host", "cluster_id", "leader_epoch", "error_message", "total_bytes", "hmac"]
 )
-def test_what_is_bound_to_differ(name: str) -> None:
+def test_volatile_fields_are_ignored(name: str) -> None:
     """At any depth."""
     assert differences({name: 1, "x": {name: 1}}, {name: 2, "x": {name: 2}}) == []
 
 
-def test_fields_that_the_user_leaves_out() -> None:
+def test_fields_of_the_option_are_ignored() -> None:
     """By name, at any depth."""
     comparison = Comparison(Ids(), ["offset"])
     assert comparison.differences({"x": {"offset": 1, "y": 1}}, {"x": {"offset": 2, "y": 2}}) == [
@@ -60,7 +60,7 @@ def test_fields_that_the_user_leaves_out() -> None:
 
 
 def test_ids_are_learned_and_not_compared() -> None:
-    """But for there being one."""
+    """Except for whether there is one."""
     ids = Ids()
     recorded: dict[str, JsonValue] = {"producer_id": 1000, "producer_epoch": 0, "generation_id": 1}
     assert differences(recorded, {"producer_id": 7, "producer_epoch": 2, "generation_id": 4}, ids) == []
@@ -70,8 +70,8 @@ def test_ids_are_learned_and_not_compared() -> None:
     assert differences({"producer_id": 1000}, {"producer_id": -1}) == [Difference("producer_id", 1000, -1)]
 
 
-def test_members_are_paired_by_their_ids() -> None:
-    """By what is known of them, else by their places."""
+def test_members_are_paired_by_id() -> None:
+    """By the id learned for them, else by index."""
     ids = Ids()
     ids.learn("member_id", "", "a", "z")
     recorded: list[JsonValue] = [{"member_id": "a", "v": 1}, {"member_id": "b", "v": 2}]
@@ -80,8 +80,8 @@ def test_members_are_paired_by_their_ids() -> None:
     assert ids.now("member_id", "", "b") == "y"
 
 
-def test_times_of_records_that_the_broker_has_given_them() -> None:
-    """Those of producers are compared."""
+def test_append_times_are_ignored() -> None:
+    """Timestamps of producers are compared."""
     record: JsonValue = {"offset": 0, "timestamp": 1, "value": "a"}
     later: JsonValue = {"offset": 0, "timestamp": 2, "value": "a"}
 

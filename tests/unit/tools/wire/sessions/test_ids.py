@@ -1,4 +1,4 @@
-"""Ids of the recorded session become those of now."""
+"""Ids of the recorded session are replaced by current ones."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ OLD, NEW = b"o" * 16, b"n" * 16
 
 
 def received(api: Api, version: int, **fields: object) -> Struct:
-    """A request as it is decoded."""
+    """Return a request as it is decoded."""
     return api.request.decode(version, memoryview(api.request.encode(version, api.request(**fields))))[0]
 
 
 def element(api: Api, name: str, /, **fields: object) -> Struct:
-    """An element of a list of a request."""
+    """Return an element of a list of a request."""
     (field,) = (each for each in api.request.fields if each.name == name)
     return field.type.element(**fields)  # type: ignore[union-attr, operator, no-any-return]
 
 
-def test_topic_ids_and_sessions() -> None:
-    """Bytes on the wire; epochs of leaders are not asked for."""
+def test_topic_and_session_ids_are_replaced() -> None:
+    """Leader epochs are replaced by -1."""
     ids = Ids()
     ids.learn("topic_id", "", id_text(OLD), id_text(NEW))
     ids.learn("session_id", "", 11, 22)
@@ -41,8 +41,8 @@ def test_topic_ids_and_sessions() -> None:
     assert fetch.topics[0].partitions[0].current_leader_epoch == -1
 
 
-def test_generations_are_those_of_their_group() -> None:
-    """Members at any depth."""
+def test_generations_are_replaced_by_group() -> None:
+    """Member ids at any depth."""
     ids = Ids()
     ids.learn("generation_id", "g", 1, 5)
     ids.learn("member_id", "", "a", "b")
@@ -56,8 +56,8 @@ def test_generations_are_those_of_their_group() -> None:
     assert other.generation_id == 1
 
 
-def test_epochs_are_those_of_their_producer() -> None:
-    """By the recorded id, which stands in the same struct."""
+def test_producer_epochs_are_replaced_by_producer() -> None:
+    """By the recorded producer id of the same struct."""
     ids = Ids()
     ids.learn("producer_id", "", 1000, 7)
     ids.learn("producer_epoch", "1000", 0, 3)
@@ -69,8 +69,8 @@ def test_epochs_are_those_of_their_producer() -> None:
     assert listed.producer_id_filters == [7, 2000]
 
 
-def test_producers_in_batches() -> None:
-    """With checksums that are right; batches of nobody stay as they are."""
+def test_producer_ids_in_batches_are_replaced() -> None:
+    """With new checksums. Batches without a producer stay unchanged."""
     ids = Ids()
     ids.learn("producer_id", "", 1000, 7)
     ids.learn("producer_epoch", "1000", 0, 3)
@@ -90,8 +90,7 @@ def test_producers_in_batches() -> None:
     assert bytes(records[header.size_bytes :]) == plain.build()
 
 
-def test_nothing_known_changes_nothing() -> None:
-    """So that the request goes as it was; and none stands for nothing."""
+def test_request_without_known_ids_is_unchanged() -> None:
     ids = Ids()
     ids.learn("producer_id", "", -1, 7)
     ids.learn("member_id", "", "", "x")

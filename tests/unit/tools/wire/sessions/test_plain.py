@@ -1,4 +1,4 @@
-"""Requests and answers as JSON values."""
+"""Requests and responses as JSON values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tools.wire.sessions.plain import (
 from tools.wire.sessions.recording import Kind, SessionEvent
 
 
-def test_fields_that_the_version_has() -> None:
-    """Ids as text, records opened, tagged fields where they say something."""
+def test_fields_of_the_version_are_shown() -> None:
+    """Ids as text, records decoded, tagged fields unless they have their default."""
     builder = BatchBuilder(3)
     builder.append(1000, b"k", b"\xff", [("h", b"x")])
     request = METADATA.request(topics=[MetadataRequestTopic(topic_id=bytes(16), name="t")])
@@ -40,8 +40,8 @@ def test_fields_that_the_version_has() -> None:
     ]
 
 
-def test_damaged_batches() -> None:
-    """Those before them count; a wrong checksum is said."""
+def test_damaged_batches_are_reported() -> None:
+    """Batches before them are shown, and a wrong checksum is marked."""
     builder = BatchBuilder()
     builder.append(1000, b"k", b"v")
     data = builder.build()
@@ -58,19 +58,18 @@ def test_damaged_batches() -> None:
     ("data", "shown"),
     [(None, None), (b"", ""), ("naïve".encode(), "naïve"), (b"a\n", {"base64": "YQo="}), (b"\xff", {"base64": "/w=="})],
 )
-def test_bytes(data: bytes | None, shown: object) -> None:
-    """Text as it is, what would not print in base64."""
+def test_bytes_are_text_or_base64(data: bytes | None, shown: object) -> None:
     assert text_or_base64(data) == shown
 
 
 def test_passwords_are_hidden() -> None:
-    """Empty ones say that there is none."""
+    """Empty ones are shown as empty."""
     assert plain(SASL_AUTHENTICATE.request(auth_bytes=b"\0me\0secret"), 2) == {"auth_bytes": HIDDEN}
     assert plain(SASL_AUTHENTICATE.request(auth_bytes=b""), 2) == {"auth_bytes": ""}
 
 
-def test_lines() -> None:
-    """A request by name; one that cannot be read says so, and why."""
+def test_requests_are_named() -> None:
+    """One that cannot be decoded has an error instead."""
     frame = encode_request_header(METADATA, 9, 7, "me") + METADATA.request.encode(9, METADATA.request(topics=[]))
     pending = read_request(frame)
     told = json.loads(described(SessionEvent(Kind.REQUEST, 2, 1.5, frame), pending))

@@ -1,4 +1,4 @@
-"""A recorded session against brokers that answer from a script."""
+"""Replay of a recorded session to a scripted broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answer(api: Api, version: int, number: int = 1, **fields: object) -> bytes:
 
 
 class Script:
-    """Takes one connection, and answers each request with the next frame; None closes it."""
+    """Accepts one connection and answers each request with the next frame; None closes it."""
 
     def __init__(self, frames: Sequence[bytes | None]) -> None:
         self._frames = frames
@@ -80,8 +80,8 @@ ASK = request(INIT_PRODUCER_ID, 4, 1, transactional_id="t", transaction_timeout_
 GIVEN = answer(INIT_PRODUCER_ID, 4, 1, producer_id=5, producer_epoch=0)
 
 
-def test_ids_of_now_are_in_the_requests_that_follow() -> None:
-    """The first answer gives another producer id, and another epoch."""
+def test_current_ids_are_in_later_requests() -> None:
+    """The first response has another producer id and epoch."""
     again = {"transactional_id": "t", "transaction_timeout_ms": 1}
     recorded = session(
         (Kind.REQUEST, ASK),
@@ -98,15 +98,15 @@ def test_ids_of_now_are_in_the_requests_that_follow() -> None:
     assert script.received == [ASK, expected]
 
 
-def test_error_that_is_another() -> None:
-    """By its path."""
+def test_other_error_is_a_difference() -> None:
+    """With its path."""
     with scripted(answer(INIT_PRODUCER_ID, 4, 1, error_code=53)) as script:
         found = differences(script, session((Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN)))
     assert found == [Difference("error_code", 0, 53), Difference("producer_id", 5, -1)]
 
 
-def test_broker_that_is_not_ready_is_asked_again() -> None:
-    """As clients do; and what was not ready then may be now."""
+def test_unready_broker_is_retried() -> None:
+    """As clients do."""
     loading = answer(INIT_PRODUCER_ID, 4, 1, error_code=14)
     with scripted(loading, loading, GIVEN) as script:
         assert differences(script, session((Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN))) == []
@@ -115,8 +115,8 @@ def test_broker_that_is_not_ready_is_asked_again() -> None:
         assert differences(script, session((Kind.REQUEST, ASK), (Kind.ANSWER, loading))) == []
 
 
-def test_connection_that_is_closed_instead() -> None:
-    """All answers that would have come on it are missing."""
+def test_closed_connection_is_a_difference() -> None:
+    """All later responses of the connection are missing."""
     recorded = session((Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN), (Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN))
     with scripted(None) as script:
         found = differences(script, recorded)
@@ -124,8 +124,7 @@ def test_connection_that_is_closed_instead() -> None:
     assert found == [Difference(WHOLE_ANSWER, "an answer", told)] * 2
 
 
-def test_connection_that_the_broker_has_closed() -> None:
-    """It is to do so again."""
+def test_recorded_close_is_expected() -> None:
     recorded = session((Kind.REQUEST, ASK), closed_by="broker")
     with scripted(None) as script:
         assert differences(script, recorded) == []
@@ -133,8 +132,8 @@ def test_connection_that_the_broker_has_closed() -> None:
         assert differences(script, recorded) == [Difference(WHOLE_ANSWER, "closed", "an answer")]
 
 
-def test_answers_that_cannot_be_read() -> None:
-    """And those to another request."""
+def test_undecodable_response_is_a_difference() -> None:
+    """So is a response with another correlation id."""
     recorded = session((Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN))
     with scripted(GIVEN[:7]) as script:
         (found,) = differences(script, recorded)
@@ -145,16 +144,15 @@ def test_answers_that_cannot_be_read() -> None:
     assert found.now == "the answer to another request arrived"
 
 
-def test_api_that_nobody_knows() -> None:
-    """Bytes are compared."""
+def test_unknown_api_is_compared_by_bytes() -> None:
     ask, told = b"\x03\xe8\0\x02\0\0\0\x01", b"\0\0\0\x01abc"
     for now, count in ((told, 0), (told + b"d", 1)):
         with scripted(now) as script:
             assert len(differences(script, session((Kind.REQUEST, ask), (Kind.ANSWER, told)))) == count
 
 
-def test_broker_behind_an_address_of_then() -> None:
-    """Connections to a broker by its id go to the one that stands for it now."""
+def test_recorded_address_is_mapped_to_the_current_broker() -> None:
+    """Connections to a broker go to the one that has its id now."""
     node = {"key": "g", "node_id": 4, "host": "far.example", "port": 9}
     with scripted(GIVEN) as other:
         host, port = other.address
@@ -181,16 +179,15 @@ def test_broker_behind_an_address_of_then() -> None:
     ],
     ids=["not opened", "not asked", "no request"],
 )
-def test_session_that_does_not_add_up(events: list[SessionEvent]) -> None:
-    """It is no recording."""
+def test_inconsistent_session_is_rejected(events: list[SessionEvent]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         player = Player([Address(*server.getsockname())])
         with pytest.raises(RecordingUnreadable):
             list(player.play(events))
 
 
-def test_pauses_are_kept_unless_they_are_not_wanted() -> None:
-    """Counted from the beginning; answers are not waited for so."""
+def test_pauses_are_kept_by_default() -> None:
+    """They count from the start, independently of responses."""
     slept: list[float] = []
     events = [SessionEvent(Kind.OPEN, 1, 500.0), SessionEvent(Kind.CLOSE, 1, 500.0, by="client")]
     for keeps_pace, count in ((True, 2), (False, 0)):
@@ -201,15 +198,14 @@ def test_pauses_are_kept_unless_they_are_not_wanted() -> None:
         assert [round(each, -2) for each in slept] == [500.0] * count
 
 
-def test_nobody_listens() -> None:
-    """After all that were named."""
+def test_unreachable_brokers_are_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         nobody = Address(*server.getsockname())
     with pytest.raises(LinkBroken, match="refused"):
         list(Player([nobody, nobody]).play([SessionEvent(Kind.OPEN, 1, 0)]))
 
 
-def test_error_codes() -> None:
+def test_error_codes_are_found() -> None:
     """At any depth, but not in records."""
     assert error_codes({"error_code": 3, "x": [{"topic_error_code": 5}, {"error_code": 0}]}) == {3, 5}
     assert error_codes({"records": [{"error_code": 1}]}) == set()

@@ -1,4 +1,4 @@
-"""Memory of frames on their way."""
+"""Memory of frames that the proxy forwards."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 from tools.wire.sessions.proxy import SMALL_BYTES, Room
 
 
-def test_large_frames_wait_for_room() -> None:
-    """Small ones do not; whoever waits goes on when there is room."""
+def test_large_frames_wait_for_memory() -> None:
+    """Small ones do not. Waiting ones continue when memory is free."""
 
     async def scenario() -> list[str]:
         room, told = Room(3 * SMALL_BYTES), []
@@ -35,8 +35,8 @@ def test_large_frames_wait_for_room() -> None:
     assert asyncio.run(scenario()) == ["first", "small", "second"]
 
 
-def test_room_comes_back_from_who_is_ended() -> None:
-    """While it waits, and while it has it."""
+def test_cancelled_frames_free_their_memory() -> None:
+    """Before and after they got it."""
 
     async def scenario() -> None:
         room = Room(2 * SMALL_BYTES)

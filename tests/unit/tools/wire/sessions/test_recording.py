@@ -1,4 +1,4 @@
-"""The file of a session."""
+"""The file of a recorded session."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ SESSION = [
 ]
 
 
-def test_what_is_written_is_read() -> None:
-    """All of it, in order."""
+def test_session_is_read_as_written() -> None:
     assert list(read(BytesIO(HEAD + b"".join(map(line, SESSION))))) == SESSION
 
 
-def test_last_line_that_is_cut_off() -> None:
-    """As after a kill: the lines before it count."""
+def test_truncated_last_line_is_ignored() -> None:
+    """A recorder that is killed leaves one."""
     data = HEAD + b"".join(map(line, SESSION))
     assert list(read(BytesIO(data[:-3]))) == SESSION[:-1]
 
@@ -50,7 +49,7 @@ def test_last_line_that_is_cut_off() -> None:
         (HEAD + line(SESSION[1]).replace(b'"node":3', b'"node":"x"'), "line 2 has unknown content"),
     ],
 )
-def test_file_that_is_no_recording(data: bytes, told: str) -> None:
-    """With the line that is wrong."""
+def test_invalid_file_is_rejected(data: bytes, told: str) -> None:
+    """With the line number."""
     with pytest.raises(RecordingUnreadable, match=told):
         list(read(BytesIO(data)))

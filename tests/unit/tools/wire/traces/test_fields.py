@@ -1,4 +1,4 @@
-"""Messages field by field, against the decoders."""
+"""Messages field by field, compared with the decoders."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tools.wire.traces.fields import Seen, batch_fields, walk
 
 
 def at(value: Any, path: str) -> Any:
-    """The value at a path such as topics[0].name."""
+    """Return the value at a path such as topics[0].name."""
     for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
         value = getattr(value, name) if name else value[int(index)]
     return value
 
 
-def says(value: Any, kind: str) -> Any:
-    """What a piece should say of a decoded value."""
+def expected_text(value: Any, kind: str) -> Any:
+    """Return the text of a decoded value."""
     if value is None:
         return None
     if isinstance(value, Struct):
@@ -41,20 +41,20 @@ def says(value: Any, kind: str) -> Any:
 
 
 def assert_whole(message: Message, version: int, data: bytes) -> None:
-    """Pieces without a hole, from the first byte to the last, that say what the decoder does."""
+    """Assert that the pieces are contiguous, cover all bytes, and agree with the decoder."""
     decoded, end = message.decode(version, memoryview(data))
     position = 0
     for piece in walk(message, version, data):
         assert piece.position == position
         position += piece.size
         if "(" not in piece.path and piece.type != "bytes" and piece.value != HIDDEN:
-            assert piece.value == says(at(decoded, piece.path), piece.type), piece
+            assert piece.value == expected_text(at(decoded, piece.path), piece.type), piece
     assert position == end == len(data)
 
 
 @pytest.mark.parametrize("key", ApiKey)
-def test_every_message(key: ApiKey) -> None:
-    """Of each API, in the first version, the first flexible one and the last, with something in it."""
+def test_every_message_is_covered(key: ApiKey) -> None:
+    """Each API with values in all fields, in its first, first flexible and last version."""
     random = Random(int(key))
     api = API_BY_KEY[key]
     versions = sorted({api.versions.min, api.flexible.min, api.versions.max} & set(api.versions))
@@ -63,22 +63,21 @@ def test_every_message(key: ApiKey) -> None:
             assert_whole(message, version, message.encode(version, random_value(random, message, version)))
 
 
-def test_tagged_fields_that_nobody_knows() -> None:
-    """They are passed over, with their bytes."""
+def test_unknown_tagged_fields_are_shown_as_bytes() -> None:
     data = FETCH.request.encode(12, FETCH.request(max_wait_ms=1, min_bytes=1))[:-1] + b"\x01\x63\x02ab"
     *_, count, unknown = walk(FETCH.request, 12, data)
     assert (count.path, count.value) == ("(tags)", 1)
     assert unknown == Seen("(tag 99)", "unknown", len(data) - 4, 4, "2 bytes")
 
 
-def test_passwords_are_not_shown() -> None:
-    """Their bytes are: this is a trace's own broker."""
+def test_passwords_are_not_shown_as_text() -> None:
+    """Their bytes are, as the trace has its own broker."""
     data = SASL_AUTHENTICATE.request.encode(2, SASL_AUTHENTICATE.request(auth_bytes=b"\0me\0secret"))
     assert next(iter(walk(SASL_AUTHENTICATE.request, 2, data))).value == HIDDEN
 
 
-def test_batch() -> None:
-    """All fields of the header, from wherever it begins."""
+def test_header_of_a_batch_is_covered() -> None:
+    """At any position."""
     builder = BatchBuilder(5, producer_id=7, producer_epoch=1, base_sequence=9, transactional=True)
     builder.append(1000, b"k", b"v")
     data = b"before" + builder.build()

@@ -1,4 +1,4 @@
-"""Steps as lines."""
+"""Steps of a trace as lines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ STEP = Step(
 )
 
 
-def test_lines_for_people() -> None:
-    """Position, bytes, name and value; many bytes are cut."""
+def test_lines_have_position_bytes_name_and_value() -> None:
+    """Long byte sequences are cut."""
     assert list(as_text(2, STEP, colour=False)) == [
         "2. decode: fields",
         "   What is there.",
@@ -30,8 +30,8 @@ def test_lines_for_people() -> None:
     ]
 
 
-def test_values_without_bytes() -> None:
-    """Whole, and nothing that would move the cursor."""
+def test_values_without_bytes_are_escaped() -> None:
+    """Shown in full, without control characters."""
     step = Step(
         "checks", "checks", "", (Row("a", None), Row("long name", "x\x1b" * 99), Row("b", {"c": 1}, text="c: 1"))
     )
@@ -40,16 +40,15 @@ def test_values_without_bytes() -> None:
     assert told == ["1. checks", "   a          null", f"   long name  {long}", "   b          c: 1", ""]
 
 
-def test_colour_is_put_around_the_same_text() -> None:
-    """Without it there is no escape."""
+def test_colour_does_not_change_the_text() -> None:
+    """Without it there is no escape sequence."""
     plain, coloured = list(as_text(1, STEP, colour=False)), list(as_text(1, STEP, colour=True))
     assert "\x1b" not in "".join(plain)
     assert coloured[0] == "\x1b[1;33m1. decode: fields\x1b[0m"
     assert "\x1b[36mff ff" in coloured[2]
 
 
-def test_lines_for_programs() -> None:
-    """All bytes."""
+def test_json_lines_have_all_bytes() -> None:
     told = json.loads(as_json(STEP))
     assert (told["type"], told["step"], told["title"], told["about"]) == (
         "step",
