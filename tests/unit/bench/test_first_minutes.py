@@ -35,8 +35,8 @@ def test_a_failed_step_ends_the_run(tmp_path: Path) -> None:
 
 def test_transcript_has_each_command_with_its_time() -> None:
     """The page has it between its marks."""
-    told = transcript([Done("a", "", 0.5, 0.5), Done("b", "one\ntwo\n", 61.25, 61.75)])
-    assert told.splitlines() == [
+    output = transcript([Done("a", "", 0.5, 0.5), Done("b", "one\ntwo\n", 61.25, 61.75)])
+    assert output.splitlines() == [
         "61.8 s from the first command to the message.",
         "",
         "```text",
@@ -46,7 +46,7 @@ def test_transcript_has_each_command_with_its_time() -> None:
         "two",
         "```",
     ]
-    assert told in replace_between_marks(PAGE.read_text(), told)
+    assert output in replace_between_marks(PAGE.read_text(), output)
 
 
 def test_steps_end_with_the_message() -> None:
@@ -82,6 +82,6 @@ def test_a_failed_step_is_shown(monkeypatch: pytest.MonkeyPatch, capfd: pytest.C
     )
     monkeypatch.setattr(first_minutes, "STEPS", (stop, "touch pybroker.pid; echo why; false"))
     assert first_minutes.main(["--print"]) == 1
-    told = capfd.readouterr()
-    assert told.out == ""
-    assert told.err.endswith("echo why; false\nwhy\n\nstop\n")
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert output.err.endswith("echo why; false\nwhy\n\nstop\n")

@@ -40,10 +40,10 @@ def test_bad_command_line_is_one_line_and_code_2(argv, capsys):
     with pytest.raises(UsageError):
         parse_arguments(argv)
     assert main(argv) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("pybroker: ")
-    assert told.endswith(" (--help-broker shows the options)\n")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("pybroker: ")
+    assert message.endswith(" (--help-broker shows the options)\n")
+    assert message.count("\n") == 1
 
 
 def test_help_is_on_standard_output(capsys):

@@ -45,30 +45,30 @@ def test_typed_values(config: BrokerConfig) -> None:
 
 def test_subscribers_are_called_once_after_a_change(config: BrokerConfig) -> None:
     """Only for their keys, with all new values in force."""
-    told: list[tuple[int, bool]] = []
+    calls: list[tuple[int, bool]] = []
 
     def note(config: BrokerConfig) -> None:
-        told.append((config.get_int("log.cleaner.threads"), config.get_bool("log.preallocate")))
+        calls.append((config.get_int("log.cleaner.threads"), config.get_bool("log.preallocate")))
 
     config.subscribe(("log.cleaner.threads", "log.preallocate"), note)
     config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true"}, {})
     config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true"}, {})
     config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true", "message.max.bytes": "9"}, {})
 
-    assert told == [(3, True)]
+    assert calls == [(3, True)]
 
 
 def test_subscribers_are_called_for_listener_prefixed_keys(config: BrokerConfig) -> None:
     """These keys are not in the table, but they can be subscribed to."""
-    told: list[object] = []
+    calls: list[object] = []
     config.subscribe(
         "listener.name.plaintext.max.connections",
-        lambda config: told.append(config.get_for_listener("PLAINTEXT", "max.connections")),
+        lambda config: calls.append(config.get_for_listener("PLAINTEXT", "max.connections")),
     )
     config.apply_dynamic({}, {"listener.name.plaintext.max.connections": "9"})
     config.apply_dynamic({}, {})
 
-    assert told == [9, 2147483647]
+    assert calls == [9, 2147483647]
 
 
 def test_secrets_of_a_listener(config: BrokerConfig) -> None:
@@ -124,11 +124,11 @@ def test_invalid_stored_listeners_are_ignored(config: BrokerConfig, caplog: pyte
 def test_a_dynamic_listener_address_has_no_effect(addresses: dict[str, str]) -> None:
     """KIP-226, as in Kafka: the broker advertises the address that is open."""
     config = load(overrides={"listeners": "PLAINTEXT://127.0.0.1:9092", **addresses})
-    told = config.advertised("PLAINTEXT")
+    calls = config.advertised("PLAINTEXT")
     check_dynamic(config, {"listeners": "PLAINTEXT://127.0.0.1:1"}, per_broker=True)
     config.apply_dynamic({}, {"listeners": "PLAINTEXT://127.0.0.1:1"})
 
-    assert config.advertised("PLAINTEXT") == told
+    assert config.advertised("PLAINTEXT") == calls
     assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
     assert config.get("listeners") == ("PLAINTEXT://127.0.0.1:1",)
 

@@ -50,7 +50,7 @@ def test_default_is_port_9092_on_all_interfaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("advertised", "told"),
+    ("advertised", "expected"),
     [
         ("PLAINTEXT://x:1", plaintext("x", 1)),
         ("PLAINTEXT://x:0", plaintext("x", 0)),
@@ -59,9 +59,9 @@ def test_default_is_port_9092_on_all_interfaces() -> None:
         ("PLAINTEXT://[fe80::1]:9092", plaintext("fe80::1", 9092)),
     ],
 )
-def test_advertised(advertised: str, told: Listener) -> None:
+def test_advertised(advertised: str, expected: Listener) -> None:
     """Advertised addresses are used, except hosts that no client could connect to."""
-    assert (told,) == load(overrides={"advertised.listeners": advertised}).advertised_listeners
+    assert (expected,) == load(overrides={"advertised.listeners": advertised}).advertised_listeners
 
 
 def test_controller_listeners_are_not_opened() -> None:

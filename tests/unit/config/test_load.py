@@ -217,8 +217,8 @@ def test_problems_of_all_kinds_are_reported_at_once(file: Path) -> None:
         "advertised.listeners=FOO://a:1\nno.such.key=1\nqueued.max.request.bytes=7\nsocket.request.max.bytes=many\n"
     )
 
-    told = problems(file, strict=True)
-    assert sorted(line.removeprefix(f"{file}:").split(":")[0] for line in told) == ["1", "2", "3", "3", "4", "5", "7"]
+    found = problems(file, strict=True)
+    assert sorted(line.removeprefix(f"{file}:").split(":")[0] for line in found) == ["1", "2", "3", "3", "4", "5", "7"]
 
 
 def test_warnings_are_reported_with_problems(file: Path) -> None:

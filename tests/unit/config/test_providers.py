@@ -69,11 +69,11 @@ def test_invalid_value_is_not_shown(secrets: Path, key: str) -> None:
     try:
         config = load(overrides={**PROVIDERS, key: f"a,${{file:{secrets}/secrets.properties:wrong}},a"})
     except ConfigError as error:
-        told = [str(problem) for problem in error.problems]
-        assert any(f"{secrets}/secrets.properties:wrong" in line for line in told)
+        messages = [str(problem) for problem in error.problems]
+        assert any(f"{secrets}/secrets.properties:wrong" in line for line in messages)
     else:
-        told = list(config.warnings)
-    assert "hunters" not in str(told)
+        messages = list(config.warnings)
+    assert "hunters" not in str(messages)
 
 
 def test_missing_value_stops_the_start(secrets: Path) -> None:
@@ -90,10 +90,10 @@ def test_missing_value_stops_the_start(secrets: Path) -> None:
 
 def test_unreadable_file_is_reported_by_line_only(secrets: Path) -> None:
     (secrets / "broken").write_text("a=b\nhunter=\\uxyz\n")
-    (told,) = refused({"broker.rack": f"${{file:{secrets}/broken:a}}"})
+    (messages,) = refused({"broker.rack": f"${{file:{secrets}/broken:a}}"})
 
-    assert f"{secrets}/broken:2 cannot be read" in told
-    assert "xyz" not in told
+    assert f"{secrets}/broken:2 cannot be read" in messages
+    assert "xyz" not in messages
 
 
 def test_pipe_does_not_block(secrets: Path) -> None:

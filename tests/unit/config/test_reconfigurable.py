@@ -70,8 +70,8 @@ def test_limits_follow_earlier_changes() -> None:
 )
 def test_cleaners(count: str, sentence: str) -> None:
     """They have messages of their own; for 0 Kafka says "/ by zero"."""
-    told = refused({"log.cleaner.threads": count}, **{"log.cleaner.threads": "4"})
-    assert f"ConfigException: {sentence} for" in told
+    errors = refused({"log.cleaner.threads": count}, **{"log.cleaner.threads": "4"})
+    assert f"ConfigException: {sentence} for" in errors
 
 
 @pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])

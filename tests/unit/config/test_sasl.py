@@ -70,8 +70,8 @@ def test_kerberos_is_left_out_with_a_warning(prefix: str) -> None:
     }
     config = load(overrides=LISTENER | ENTRY | kerberos | {key: "PLAIN,GSSAPI,SCRAM-SHA-256"}, to_serve=True)
     assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
-    (told,) = config.warnings
-    assert told.startswith(
+    (warning,) = config.warnings
+    assert warning.startswith(
         f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SUPPORTED: listener IN"
     )
 

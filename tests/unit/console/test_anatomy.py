@@ -94,10 +94,10 @@ def test_header_of_a_batch_is_explained() -> None:
     assert (span.start, span.end, len(span.parts)) == (0, HEADER_SIZE, 13)
     assert list(gaps(span)) == []
     assert [int(part.value) for part in span.parts] == list(parse_header(batch()))
-    told = {part.name: part.meaning for part in span.parts}
-    assert told["baseTimestamp"].startswith("2023-11-14 22:13:20.000 UTC")
-    assert told["baseSequence"].startswith("sequences 5 to 15")
-    assert told["crc"].startswith("right")
+    described = {part.name: part.meaning for part in span.parts}
+    assert described["baseTimestamp"].startswith("2023-11-14 22:13:20.000 UTC")
+    assert described["baseSequence"].startswith("sequences 5 to 15")
+    assert described["crc"].startswith("right")
     assert header_span(batch(), crc_is_right=False).parts[4].meaning.startswith("WRONG")
 
 
@@ -156,25 +156,25 @@ def test_offset_commit_is_explained_by_its_fields() -> None:
     key = b"\0\1" + key_message.encode(0, key_message(group="shop", topic="orders", partition=3))
     value = b"\0\3" + value_message.encode(3, value_message(offset=42))
 
-    told = key_span("__consumer_offsets", key, is_control=False)
+    described = key_span("__consumer_offsets", key, is_control=False)
     said = value_span("__consumer_offsets", key, value, is_control=False)
 
-    assert told is not None
+    assert described is not None
     assert said is not None
-    assert [*gaps(told), *gaps(said)] == []
-    named = {leaf.name: leaf.value for leaf in told.leaves()}
+    assert [*gaps(described), *gaps(said)] == []
+    named = {leaf.name: leaf.value for leaf in described.leaves()}
     assert (named["group"], named["topic"], named["partition"]) == ('"shop"', '"orders"', "3")
     assert {leaf.name: leaf.value for leaf in said.leaves()}["offset"] == "42"
 
 
 def test_undecodable_message_is_shown_with_the_reason() -> None:
     """And all its bytes."""
-    told = value_span("__consumer_offsets", b"\0\1", b"\0\3\0\xff", is_control=False)
+    described = value_span("__consumer_offsets", b"\0\1", b"\0\3\0\xff", is_control=False)
 
-    assert told is not None
-    assert list(gaps(told)) == []
-    assert told.parts[-1].name == "unread"
-    assert told.parts[-1].meaning
+    assert described is not None
+    assert list(gaps(described)) == []
+    assert described.parts[-1].name == "unread"
+    assert described.parts[-1].meaning
 
 
 def test_records_of_users_are_not_decoded() -> None:

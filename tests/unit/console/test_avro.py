@@ -139,8 +139,8 @@ def test_exponential_schema_is_an_error() -> None:
 
 def test_long_values_are_cut_on_the_page() -> None:
     """Not while they are decoded."""
-    told = payload(b"\x80\x7d" + b"\x02" * 8_000 + b"\0", "avro", parse_schema('{"type": "array", "items": "int"}'))
-    assert (told.form, len(told.text), told.is_cut) == ("avro", 20_000, True)
+    decoded = payload(b"\x80\x7d" + b"\x02" * 8_000 + b"\0", "avro", parse_schema('{"type": "array", "items": "int"}'))
+    assert (decoded.form, len(decoded.text), decoded.is_cut) == ("avro", 20_000, True)
 
 
 def test_without_a_schema_values_are_not_decoded() -> None:

@@ -33,24 +33,24 @@ from console.payload import Form, most_of, payload
     ],
 )
 def test_forms_are_chosen_or_guessed(data: bytes | None, form: Form, shown: tuple[str, str]) -> None:
-    told = payload(data, form)
-    assert (told.form, told.text) == shown
+    rendered = payload(data, form)
+    assert (rendered.form, rendered.text) == shown
 
 
 def test_long_values_are_cut_between_characters() -> None:
     """With a mark."""
-    told = payload("ä".encode() * 20_000 + b"x", "text")
-    assert (told.form, told.is_cut, told.size_bytes) == ("text", True, 40_001)
-    assert told.text == "ä" * 10_000
+    rendered = payload("ä".encode() * 20_000 + b"x", "text")
+    assert (rendered.form, rendered.is_cut, rendered.size_bytes) == ("text", True, 40_001)
+    assert rendered.text == "ä" * 10_000
 
 
 def test_formatted_json_is_cut_like_its_input() -> None:
     """Indentation must not make it longer. Deeply nested values are not formatted."""
     for depth, form in ((60, "json"), (900, "text")):
         data = b"[" * depth + b"1," * 9_000 + b"1" + b"]" * depth
-        told = payload(data, "json")
-        assert (told.form, told.is_cut, told.size_bytes) == (form, form == "json", len(data))
-        assert len(told.text) <= 20_000
+        rendered = payload(data, "json")
+        assert (rendered.form, rendered.is_cut, rendered.size_bytes) == (form, form == "json", len(data))
+        assert len(rendered.text) <= 20_000
     assert payload(b"[" * 64 + b"]" * 64).form == "json"
     assert payload(b"[" * 65 + b"]" * 65).form == "text"
 

@@ -16,8 +16,8 @@ TEXT = """\
 
 
 def test_samples_of_the_charts_are_parsed() -> None:
-    told = read_samples(TEXT)
-    assert told == {"kafka_server_brokertopicmetrics_bytesin_total": 15.0, "process_resident_memory_bytes": 1024.0}
+    samples = read_samples(TEXT)
+    assert samples == {"kafka_server_brokertopicmetrics_bytesin_total": 15.0, "process_resident_memory_bytes": 1024.0}
 
 
 class Endpoint:

@@ -212,12 +212,12 @@ def test_new_partitions_are_logged(harness: ControllerHarness, caplog: pytest.Lo
 def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
     """Subscribers are called; the name may be used again, with another id."""
     harness.with_topics(NewTopic("orders"))
-    told: list[str] = []
-    harness.metadata.on_topic_deleted(lambda topic: told.append(topic.name))
+    calls: list[str] = []
+    harness.metadata.on_topic_deleted(lambda topic: calls.append(topic.name))
     old_id = harness.controller.image.topics_by_name["orders"].topic_id
     harness.controller.delete_topics([TopicReference("orders")]).result()
     assert harness.partitions.hosted == {}
-    assert told == ["orders"]
+    assert calls == ["orders"]
 
     harness.with_topics(NewTopic("orders"))
     assert harness.controller.image.topics_by_name["orders"].topic_id != old_id

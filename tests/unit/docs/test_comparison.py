@@ -20,11 +20,11 @@ for _line in (DOCS / "how-it-works" / "benchmarks.md").read_text().partition(BEG
 
 def test_guide_has_the_figures_of_the_benchmarks() -> None:
     """Start, memory, and the least and the most that a request saves."""
-    told = " ".join((DOCS / "start/comparison.md").read_text().split())
+    page = " ".join((DOCS / "start/comparison.md").read_text().split())
     ours, theirs, _ = FIGURES["start", "s until it answers"]
-    assert f"started in {ours} s instead of {theirs} s" in told
+    assert f"started in {ours} s instead of {theirs} s" in page
     ours, theirs, _ = FIGURES["idle", "MB of memory"]
-    assert f"took {ours} MB of memory idle instead of {theirs} MB" in told
+    assert f"took {ours} MB of memory idle instead of {theirs} MB" in page
     costs = [times for (_, figure), (*_, times) in FIGURES.items() if re.match("CPU (us a re|s a GB)", figure)]
     assert len(costs) > 10
-    assert f"in every load that was measured: {min(costs):.2f} to {max(costs):.2f} times less" in told
+    assert f"in every load that was measured: {min(costs):.2f} to {max(costs):.2f} times less" in page

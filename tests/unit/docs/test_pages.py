@@ -135,6 +135,6 @@ def test_a_decision_has_a_date_and_a_status(page: Path) -> None:
 
 def test_pybroker_is_installed_from_its_sources() -> None:
     """A package index may have another package of that name, or none."""
-    told = r"pip install (?:--?\S+ )*['\"]?pybroker\b"
+    pattern = r"pip install (?:--?\S+ )*['\"]?pybroker\b"
 
-    assert [str(page) for page in PAGES if page.name != "CHANGELOG.md" and re.search(told, page.read_text())] == []
+    assert [str(page) for page in PAGES if page.name != "CHANGELOG.md" and re.search(pattern, page.read_text())] == []

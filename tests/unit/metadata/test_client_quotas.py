@@ -111,17 +111,17 @@ def test_filters(image: MetadataImage) -> None:
     alter(image, Alteration(address, (("connection_creation_rate", 1.0),)))
     both = tuple(sorted(BOTH))
 
-    def told(*components: Component, strict: bool = False) -> set[object]:
+    def described(*components: Component, strict: bool = False) -> set[object]:
         return set(describe_quotas(image, components, strict=strict))
 
-    assert told() == {ALICE, both, DEFAULT_USER, address}
-    assert told(strict=True) == set()
-    assert told(Component(USER, EXACT, "alice")) == {ALICE, both}
-    assert told(Component(USER, EXACT, "alice"), strict=True) == {ALICE}
-    assert told(Component(USER, DEFAULT, None)) == {DEFAULT_USER}
-    assert told(Component(USER, SPECIFIED, None), strict=True) == {ALICE, DEFAULT_USER}
-    assert told(Component(USER, SPECIFIED, None), Component(CLIENT_ID, EXACT, "c")) == {both}
-    assert told(Component(IP, SPECIFIED, None)) == {address}
+    assert described() == {ALICE, both, DEFAULT_USER, address}
+    assert described(strict=True) == set()
+    assert described(Component(USER, EXACT, "alice")) == {ALICE, both}
+    assert described(Component(USER, EXACT, "alice"), strict=True) == {ALICE}
+    assert described(Component(USER, DEFAULT, None)) == {DEFAULT_USER}
+    assert described(Component(USER, SPECIFIED, None), strict=True) == {ALICE, DEFAULT_USER}
+    assert described(Component(USER, SPECIFIED, None), Component(CLIENT_ID, EXACT, "c")) == {both}
+    assert described(Component(IP, SPECIFIED, None)) == {address}
 
 
 @pytest.mark.parametrize(

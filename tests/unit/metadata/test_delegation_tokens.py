@@ -120,11 +120,11 @@ def test_who_may_describe_which_tokens() -> None:
     image = image_of()
     new(image)
 
-    def told(principal: str, owners: list[str] | None = None, token: str = "", owner: str = "") -> int:
+    def described_count(principal: str, owners: list[str] | None = None, token: str = "", owner: str = "") -> int:
         return len(list(describe_tokens(image, owners, principal, token.__eq__, owner.__eq__)))
 
-    assert [told(each) for each in (ALICE, BOB, CAROL, DAVE)] == [1, 1, 1, 0]
-    assert [told(ALICE, [each]) for each in (ALICE, BOB, CAROL, DAVE)] == [1, 1, 1, 0]
-    assert told(ALICE, []) == 0
-    assert told(DAVE, token="id") == told(DAVE, owner=ALICE) == 1
-    assert told(DAVE, [DAVE], token="id") == 0
+    assert [described_count(each) for each in (ALICE, BOB, CAROL, DAVE)] == [1, 1, 1, 0]
+    assert [described_count(ALICE, [each]) for each in (ALICE, BOB, CAROL, DAVE)] == [1, 1, 1, 0]
+    assert described_count(ALICE, []) == 0
+    assert described_count(DAVE, token="id") == described_count(DAVE, owner=ALICE) == 1
+    assert described_count(DAVE, [DAVE], token="id") == 0

@@ -37,7 +37,7 @@ def alter(
     return [result.entity for result in decision.results]
 
 
-def told(image: MetadataImage) -> list[str | None]:
+def described(image: MetadataImage) -> list[str | None]:
     """Return the users in the order of a description."""
     return [dict(entity)[USER] for entity in describe_quotas(image, [Component(USER, 2, None)], strict=True)]
 
@@ -84,9 +84,9 @@ def test_entities_are_ordered_by_bucket(image: MetadataImage) -> None:
         value = entity_hash(((USER, name),)) & 0xFFFFFFFF
         return (value ^ (value >> 16)) & 63
 
-    assert told(image) == sorted(names, key=lambda name: (bucket(name), names.index(name)))
-    assert sorted(told(together), key=bucket) == told(together)
-    assert told(image) != names
+    assert described(image) == sorted(names, key=lambda name: (bucket(name), names.index(name)))
+    assert sorted(described(together), key=bucket) == described(together)
+    assert described(image) != names
 
 
 def test_an_entity_is_answered_once(image: MetadataImage) -> None:

@@ -32,7 +32,7 @@ def port() -> Iterator[int]:
 
 def test_redirection_is_not_followed(port: int) -> None:
     """It would receive the password."""
-    with pytest.raises(RegistryError, match=f"http://127.0.0.1:{port}/a%2Fb/1: 302 Found") as told:
+    with pytest.raises(RegistryError, match=f"http://127.0.0.1:{port}/a%2Fb/1: 302 Found") as error:
         SchemaRegistry(f"http://ann:secret@127.0.0.1:{port}/", 10).ask("a/b", "1")
-    assert told.value.status == 302
+    assert error.value.status == 302
     assert asked == [("/a%2Fb/1", "Basic YW5uOnNlY3JldA==")]

@@ -106,20 +106,20 @@ def test_levels_are_copied_to_another_process() -> None:
     """All levels that were set, by either name, and no others; subscribers are called at each change."""
     logs.setup("WARN")
     logs.set_level("kafka.network.Processor", "TRACE")
-    told = logs.own_levels()
-    assert told == {"root": "WARN", "broker.network": "TRACE"}
+    levels = logs.own_levels()
+    assert levels == {"root": "WARN", "broker.network": "TRACE"}
 
     logs.setup("INFO")
     logs.set_level("broker.network", None)
     logs.set_level("storage", "DEBUG")
     seen: list[dict[str, str]] = []
     logs.subscribe(lambda: seen.append(logs.own_levels()))
-    logs.set_levels(told)
-    assert logs.own_levels() == told
+    logs.set_levels(levels)
+    assert logs.own_levels() == levels
     assert seen == []
     logs.set_level("storage", "ERROR")
     logs.step_level(+1)
-    assert seen == [{**told, "storage": "ERROR"}, {**told, "storage": "ERROR", "root": "ERROR"}]
+    assert seen == [{**levels, "storage": "ERROR"}, {**levels, "storage": "ERROR", "root": "ERROR"}]
 
 
 def test_every_logger_of_kafka_is_listed_with_its_level() -> None:

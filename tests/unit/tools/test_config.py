@@ -49,10 +49,10 @@ def test_errors_have_a_position_and_the_allowed_values(file: Path, capsys: pytes
     """All errors and warnings are printed; exit code 2."""
     file.write_text("num.partitions=0\nlog.retention.hours=many\nnum.partitons=3\n")
     assert main(["validate", str(file)]) == 2
-    told = capsys.readouterr().err
-    assert f"warning: {file}:3: num.partitons: unknown key, did you mean num.partitions?" in told
-    assert f"{file}:1: num.partitions=0: " in told
-    assert f"{file}:2: log.retention.hours=many: Not a number of type INT; allowed: int\n" in told
+    printed_text = capsys.readouterr().err
+    assert f"warning: {file}:3: num.partitons: unknown key, did you mean num.partitions?" in printed_text
+    assert f"{file}:1: num.partitions=0: " in printed_text
+    assert f"{file}:2: log.retention.hours=many: Not a number of type INT; allowed: int\n" in printed_text
     assert main(["validate", "--json", str(file)]) == 2
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["type"] for row in rows] == ["warning", "problem", "problem"]
@@ -83,10 +83,10 @@ def test_unserveable_configuration_is_an_error(file: Path, capsys: pytest.Captur
 
 def test_broker_and_topic_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "retention.ms", "log.retention.ms"]) == 0
-    told = capsys.readouterr().out
-    assert "else from    log.retention.ms, log.retention.minutes (times 60000)" in told
-    assert "environment  PYBROKER_LOG_RETENTION_MS" in told
-    assert "precedence   log.retention.ms before log.retention.minutes before log.retention.hours" in told
+    printed_text = capsys.readouterr().out
+    assert "else from    log.retention.ms, log.retention.minutes (times 60000)" in printed_text
+    assert "environment  PYBROKER_LOG_RETENTION_MS" in printed_text
+    assert "precedence   log.retention.ms before log.retention.minutes before log.retention.hours" in printed_text
     assert main(["explain", "--json", "compression.type"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["whose"], row["default"]) for row in rows] == [
@@ -96,7 +96,7 @@ def test_broker_and_topic_keys_are_explained(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "printed_text"),
     [
         ("", "pybroker config: what is to be done? print, validate, explain (--help shows the options)\n"),
         ("validate /nowhere", "pybroker config: /nowhere: No such file or directory\n"),
@@ -107,7 +107,7 @@ def test_broker_and_topic_keys_are_explained(capsys: pytest.CaptureFixture[str])
         ("print --override a", "argument --override: 'a' is not KEY=VALUE (--help shows the options)\n"),
     ],
 )
-def test_bad_options_are_one_line(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_one_line(line: str, printed_text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2."""
     try:
         code = main(line.split())
@@ -115,5 +115,5 @@ def test_bad_options_are_one_line(line: str, told: str, capsys: pytest.CaptureFi
         code = int(ended.code or 0)
     assert code == 2
     error = capsys.readouterr().err
-    assert error.endswith(told)
+    assert error.endswith(printed_text)
     assert error.count("\n") == 1

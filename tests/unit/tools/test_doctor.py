@@ -44,9 +44,9 @@ def test_file_in_place_of_a_log_directory_fails(file: Path, capsys: pytest.Captu
     """Exit code 1, and a line that says what to do."""
     (file.parent / "data").write_text("")
     assert main([str(file)]) == 1
-    told = capsys.readouterr().out
-    assert "not writable" in told
-    assert "-> chown it" in told
+    result = capsys.readouterr().out
+    assert "not writable" in result
+    assert "-> chown it" in result
 
 
 def test_invalid_configuration_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,6 +71,6 @@ def test_clock_behind_the_logs_is_advice(file: Path, directory: Path, capsys: py
     segment = next(directory.glob("*-0/*.log"))
     os.utime(segment, (time.time() + 3_600,) * 2)
     assert main(["--json", str(file)]) == 0
-    told = checks(capsys)[f"times in {directory}"]
-    assert told["level"] == "advice"
-    assert told["what"].startswith(f"{segment.parent.name} was written at ")
+    result = checks(capsys)[f"times in {directory}"]
+    assert result["level"] == "advice"
+    assert result["what"].startswith(f"{segment.parent.name} was written at ")

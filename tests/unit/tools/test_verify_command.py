@@ -64,11 +64,11 @@ def test_names_that_are_not_utf8_are_escaped(
     with pytest.raises(SystemExit) as ended:
         end(lambda: main([str(strange), *options]))
     assert ended.value.code == 0
-    told = output.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    printed = output.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
     if "--json" in options:
-        assert any("/\udcff\xe4/" in json.loads(line).get("path", "") for line in told.splitlines())
+        assert any("/\udcff\xe4/" in json.loads(line).get("path", "") for line in printed.splitlines())
     else:
-        assert "/\\udcff\xe4/" in told
+        assert "/\\udcff\xe4/" in printed
 
 
 def test_configuration_gives_the_directories(directory: Path, tmp_path: Path) -> None:
@@ -100,15 +100,15 @@ def test_terminal_shows_progress(directory: Path) -> None:
     command = engine_process.command("tools.data.verify", [str(directory)])
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its) as process:
         os.close(its)
-        told = b""
+        printed = b""
         with suppress(OSError):  # the reader of the terminal is gone
             while some := os.read(terminal, 4096):
-                told += some
+                printed += some
         assert process.stdout is not None
         assert b": nothing is wrong" in process.stdout.read()
     os.close(terminal)
-    assert b"Checking [##############################] " in told
-    assert told.endswith(b"\r\x1b[K")
+    assert b"Checking [##############################] " in printed
+    assert printed.endswith(b"\r\x1b[K")
 
 
 def test_bad_options_are_an_error() -> None:

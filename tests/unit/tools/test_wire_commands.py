@@ -16,7 +16,7 @@ LISTEN = ["--listen", "127.0.0.1:0"]
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "told"),
+    ("command", "arguments", "expected"),
     [
         (record, LISTEN, "an output is missing: give -o FILE or --json"),
         (record, ["--json"], "the following arguments are required: --listen"),
@@ -29,7 +29,7 @@ LISTEN = ["--listen", "127.0.0.1:0"]
     ],
 )
 def test_bad_options_are_one_line(
-    command: ModuleType, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    command: ModuleType, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 2."""
     with pytest.raises(SystemExit) as ended:
@@ -37,7 +37,7 @@ def test_bad_options_are_one_line(
     assert ended.value.code == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith(f"{command.command_line().prog}: {told}")
+    assert lines[0].startswith(f"{command.command_line().prog}: {expected}")
 
 
 @pytest.mark.parametrize(("command", "name"), [(explain, "explain"), (record, "record"), (replay, "replay")])

@@ -62,8 +62,8 @@ def test_line_in_progress_is_written_before_the_close() -> None:
     telling.join()
     ending.join()
     log.handle(record("too late"))
-    with open(reader, "rb") as told:
-        assert told.read() == b"on its way\n"
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b"on its way\n"
 
 
 def test_bad_log_arguments_are_reported_on_stderr(
@@ -74,6 +74,6 @@ def test_bad_log_arguments_are_reported_on_stderr(
     reader, writer = os.pipe()
     ConsoleLog(writer).handle(record("%d", "no number"))
     os.close(writer)
-    with open(reader, "rb") as told:
-        assert told.read() == b""
+    with open(reader, "rb") as pipe:
+        assert pipe.read() == b""
     assert "no number" in capsys.readouterr().err

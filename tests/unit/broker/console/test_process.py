@@ -58,14 +58,14 @@ class Process:
                 assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
 
     def wait(self, timeout: float | None = None) -> int:
-        assert self.stdin.told
+        assert self.stdin.received
         return 0
 
 
 class Pipe(io.BytesIO):
     """A pipe with a real descriptor."""
 
-    told = ""
+    received = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Pipe(io.BytesIO):
         return self._end
 
     def flush(self) -> None:
-        self.told = self.getvalue().decode()
+        self.received = self.getvalue().decode()
 
 
 def test_settings_are_sent_to_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_settings_are_sent_to_the_console(monkeypatch: pytest.MonkeyPatch) -> No
 
     process: Any = made._process
     assert process.command[1:] == ["-I", "-m", "pybroker.engine_process", "console.main"]
-    assert from_line(process.stdin.told) == Settings("localhost:9092", (os.path.abspath("one"), "/two"), handles)
+    assert from_line(process.stdin.received) == Settings("localhost:9092", (os.path.abspath("one"), "/two"), handles)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(handles[0])
     made.close()

@@ -19,9 +19,9 @@ class Stage:
     """A channel to a broker; the test decides when its retention ends."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.answers: list[Any] = []
         self.retained: Deferred[None] = Deferred()
-        self.channel = Channel(lambda line: self.told.append(json.loads(line)))
+        self.channel = Channel(lambda line: self.answers.append(json.loads(line)))
         loop = FakeLoop()
         self.broker: Any = SimpleNamespace(
             timers=Timers(loop, self.channel.clock),
@@ -51,23 +51,23 @@ def test_lines_may_arrive_in_pieces(stage: Stage) -> None:
     stage.channel.feed(line(1, "clear_faults") * 2 + b"\n")
     for octet in b'{"id": "a", "command": "clear_faults"}\n':
         stage.channel.feed(bytes([octet]))
-    assert stage.told == [{"id": number, "result": None} for number in (1, 1, "a")]
+    assert stage.answers == [{"id": number, "result": None} for number in (1, 1, "a")]
 
 
 def test_answer_comes_when_its_command_is_done(stage: Stage) -> None:
     """A later command may be answered first."""
     stage.channel.feed(line(1, "run_retention") + line(2, "clear_faults"))
-    assert [each["id"] for each in stage.told] == [2]
+    assert [each["id"] for each in stage.answers] == [2]
     stage.retained.resolve(None)
-    assert stage.told[1:] == [{"id": 1, "result": None}]
+    assert stage.answers[1:] == [{"id": 1, "result": None}]
 
 
 def test_commands_wait_for_the_start_of_the_broker() -> None:
     stage = Stage()
     stage.channel.feed(line(1, "move_time_on", milliseconds=5))
-    assert stage.told == []
+    assert stage.answers == []
     stage.open()
-    assert [each["id"] for each in stage.told] == [1]
+    assert [each["id"] for each in stage.answers] == [1]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_bad_commands_are_answered_with_an_error(
     """It is the caller's mistake, so the broker logs nothing. Later commands are carried out."""
     stage.channel.feed(sent)
     stage.channel.feed(line(9, "clear_faults"))
-    refused, following = stage.told
+    refused, following = stage.answers
     assert refused["id"] == number
     assert why in refused["error"]
     assert following == {"id": 9, "result": None}
@@ -98,12 +98,12 @@ def test_failed_command_is_answered_and_logged(stage: Stage, caplog: pytest.LogC
     """Here the broker is at fault."""
     stage.channel.feed(line(1, "run_retention"))
     stage.retained.fail(OSError("the disk is gone"))
-    assert stage.told == [{"id": 1, "error": "the disk is gone"}]
+    assert stage.answers == [{"id": 1, "error": "the disk is gone"}]
     assert caplog.messages == ["A command failed"]
 
 
 def test_broker_with_a_channel_has_dispatcher_and_clock(stage: Stage) -> None:
     before_ms = stage.channel.clock.now_ms()
     stage.channel.feed(line(1, "move_time_on", milliseconds=86_400_000))
-    assert stage.told[0]["result"] >= before_ms + 86_400_000
+    assert stage.answers[0]["result"] >= before_ms + 86_400_000
     assert isinstance(stage.broker.dispatcher, FaultyDispatcher)

@@ -110,8 +110,8 @@ def test_shard_unloaded_meanwhile_is_skipped(clock: list[float], caplog: pytest.
     broker.clock.advance(60_000)
     broker.groups._expire()
     written = len(broker.hosted[found.partition.index].batches)
-    told = len(caplog.records)
+    logged = len(caplog.records)
     broker.groups.partition_lost(found.partition)
     broker.advance(0)
     assert len(broker.hosted[found.partition.index].batches) == written
-    assert len(caplog.records) == told
+    assert len(caplog.records) == logged

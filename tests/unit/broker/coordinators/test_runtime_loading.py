@@ -262,8 +262,8 @@ def test_share_state_requests_get_retriable_errors(broker: ShareBroker) -> None:
     member = broker.member()
 
     def codes() -> set[str]:
-        told = member.read(), member.summarize(), member.write(1, 0, 6), member.initialize(2, 0), member.delete()
-        return {text.split()[0] for text in told}
+        answers = member.read(), member.summarize(), member.write(1, 0, 6), member.initialize(2, 0), member.delete()
+        return {text.split()[0] for text in answers}
 
     assert codes() == {"COORDINATOR_LOAD_IN_PROGRESS"}
     load(broker.share_states)

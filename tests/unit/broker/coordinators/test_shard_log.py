@@ -97,12 +97,12 @@ def test_wrong_batch_length_is_logged(
             case = f"bit {bit} of the batch at byte {place}"
             lost = sorted(set(range(COMMITS)) - set(there))
             assert set(lost) <= {first_lost + number for number in range(len(places))}, case
-            told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-            assert told or (field == BASE_OFFSET and not lost), case
-            assert all(line.startswith(f"{path}: ") for line in told), case
+            errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+            assert errors or (field == BASE_OFFSET and not lost), case
+            assert all(line.startswith(f"{path}: ") for line in errors), case
             if field == LENGTH:
                 assert lost, case
-                assert any(f"byte {place}" in line for line in told), (case, told)
+                assert any(f"byte {place}" in line for line in errors), (case, errors)
             path.write_bytes(whole)
 
 

@@ -80,13 +80,13 @@ def test_warnings_before_and_after_unread_records_go(tmp_path: Path, caplog: pyt
     stage = Stage(tmp_path, caplog)
     stage.reader.offset = 5
     assert stage.after(3 * HOUR) == []
-    told = stage.after(2 * HOUR)
-    assert told == ["Retention of t-0 will soon remove unread records: the archive has read it up to offset 5"]
+    lines = stage.after(2 * HOUR)
+    assert lines == ["Retention of t-0 will soon remove unread records: the archive has read it up to offset 5"]
     assert stage.start == 5
 
-    told = stage.after(HOUR)
+    lines = stage.after(HOUR)
     assert stage.start == 6
-    assert told == [
+    assert lines == [
         "Retention of t-0 has removed unread records: the archive has read it up to offset 5; the log begins at 6"
     ]
     assert stage.after(HOUR) == []
@@ -100,9 +100,9 @@ def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCapture
     """With log lines as it fills up. Beyond it, the oldest segments are deleted."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=5 * 400)
     stage.reader.offset = 2
-    told = stage.after(3 * HOUR)
+    lines = stage.after(3 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, stage.size)
-    assert [line.split(" of t-0 ")[1] for line in told] == [
+    assert [line.split(" of t-0 ")[1] for line in lines] == [
         "will soon remove unread records: the archive has read it up to offset 2",
         f"waits: the archive has read it up to offset 2; {stage.size} bytes of at most 2000 are held",
     ]
@@ -123,9 +123,9 @@ def test_warning_before_the_size_limit(tmp_path: Path, caplog: pytest.LogCapture
     """A tenth of retention.bytes before it."""
     stage = Stage(tmp_path, caplog, retention_ms=-1)
     stage.partition.log.config = LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=stage.size * 10)
-    (told,) = stage.after(HOUR)
+    (lines,) = stage.after(HOUR)
 
-    assert "will soon remove" in told
+    assert "will soon remove" in lines
     assert stage.start == 0
 
 
@@ -133,9 +133,9 @@ def test_all_is_held_while_readers_are_unknown(tmp_path: Path, caplog: pytest.Lo
     """Up to the hold's size, and only if there is one. The log line names no reader."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=2 * 400)
     stage.reader.is_complete, stage.reader.offset = False, None
-    told = stage.after(12 * HOUR)
+    lines = stage.after(12 * HOUR)
     assert (stage.start, stage.held_bytes) == (8, 2 * stage.size)
-    assert all("its readers are unknown" in line for line in told)
+    assert all("its readers are unknown" in line for line in lines)
 
     stage.reader.is_complete = True
     stage.after(HOUR)
@@ -158,9 +158,9 @@ def test_new_partition_is_held_for_an_absent_reader(tmp_path: Path, caplog: pyte
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     stage.broker.background.holds.add(Archive(None, since_ms=0))
     stage.reader.offset = 10
-    told = stage.after(12 * HOUR)
+    lines = stage.after(12 * HOUR)
     assert (stage.start, stage.held_bytes) == (0, 10 * stage.size)
-    assert "the archive has read it up to offset 0; " in told[-1]
+    assert "the archive has read it up to offset 0; " in lines[-1]
 
 
 def test_old_partition_is_not_held_for_an_assigned_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -108,9 +108,11 @@ def test_newer_versions_report_the_requester_of_a_token(tokens: Tokens, version:
     made = tokens.ask(
         create_delegation_token, CREATE_DELEGATION_TOKEN, version, "alice", renewers=[], max_lifetime_ms=-1
     )
-    (told,) = tokens.ask(describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, version, "alice", owners=None).tokens
-    assert told.token_id == made.token_id
-    for each in (made, told):
+    (described,) = tokens.ask(
+        describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, version, "alice", owners=None
+    ).tokens
+    assert described.token_id == made.token_id
+    for each in (made, described):
         assert (each.principal_type, each.principal_name) == ("User", "alice")
         assert each.token_requester_principal_name == ("alice" if version == 3 else "")
 
@@ -122,8 +124,12 @@ def test_a_token_is_created_and_described(tokens: Tokens) -> None:
     assert made.expiry_timestamp_ms - made.issue_timestamp_ms == 86_400_000
     assert len(made.hmac) == 64
     answer = tokens.ask(describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, 3, "carol", owners=None)
-    (told,) = answer.tokens
-    assert (told.token_id, bytes(told.hmac), told.renewers[0].principal_name) == (made.token_id, made.hmac, "carol")
+    (described,) = answer.tokens
+    assert (described.token_id, bytes(described.hmac), described.renewers[0].principal_name) == (
+        made.token_id,
+        made.hmac,
+        "carol",
+    )
 
 
 def test_a_token_authenticates_as_its_owner(tokens: Tokens) -> None:

@@ -93,8 +93,8 @@ def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, other
     reply = send(filled, topics=topics, min_bytes=min_bytes)
     filled.partitions.delete("t")
     filled.settle()
-    told = {each.topic: each.partitions[0].error_code for each in filled.received(FETCH, 12, reply).responses}
-    assert told == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, **dict.fromkeys(others, ErrorCode.NONE)}
+    codes = {each.topic: each.partitions[0].error_code for each in filled.received(FETCH, 12, reply).responses}
+    assert codes == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, **dict.fromkeys(others, ErrorCode.NONE)}
     assert len(filled.purgatory) == 0
 
 

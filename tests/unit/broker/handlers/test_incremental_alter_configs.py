@@ -131,8 +131,8 @@ def test_validate_only_changes_nothing() -> None:
 def test_dynamic_broker_values_take_effect_at_once() -> None:
     """KIP-226: this broker's own value precedes the cluster default. Subscribers are notified once."""
     broker = ConfigBroker()
-    told: list[int] = []
-    broker.config.subscribe("log.cleaner.threads", lambda config: told.append(config.get_int("log.cleaner.threads")))
+    calls: list[int] = []
+    broker.config.subscribe("log.cleaner.threads", lambda config: calls.append(config.get_int("log.cleaner.threads")))
 
     change(broker, (BROKER, "", [("log.cleaner.threads", SET, "2")]))
     change(broker, (BROKER, "1", [("log.cleaner.threads", SET, "3")]))
@@ -140,7 +140,7 @@ def test_dynamic_broker_values_take_effect_at_once() -> None:
     change(broker, (BROKER, "1", [("log.cleaner.threads", DELETE, None)]))
     change(broker, (BROKER, "1", [("message.max.bytes", SET, "4")]))
 
-    assert told == [2, 3, 4]
+    assert calls == [2, 3, 4]
     assert broker.config.log_config().max_message_bytes == 4
 
 

@@ -80,7 +80,7 @@ def test_unsupported_groups(why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("expected", "message"),
     [
         (
             topology(subtopology("0", ["__consumer_offsets", "t"], sinks=["__transaction_state"])),
@@ -93,8 +93,8 @@ def test_unsupported_groups(why: str) -> None:
         ),
     ],
 )
-def test_topic_names_are_checked_first(broker: GroupBroker, told: Struct, message: str) -> None:
-    answer = beat(broker, "", 0, told=told)
+def test_topic_names_are_checked_first(broker: GroupBroker, expected: Struct, message: str) -> None:
+    answer = beat(broker, "", 0, told=expected)
     assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
@@ -127,8 +127,8 @@ def test_a_failure_is_reported_for_two_heartbeats(broker: GroupBroker, monkeypat
     topics = Topics(broker, monkeypatch)
     beat(broker, "m", 0, told=LOGGED)
     topics.made.resolve([NewTopicResult("log", ErrorCode.INVALID_CONFIG, "no such policy")])
-    told = "Internal topics are missing: log; Creation failed: log (no such policy)."
-    assert [status.status_detail for status in beat(broker, "m", 2, active={}).status] == [told]
+    expected = "Internal topics are missing: log; Creation failed: log (no such policy)."
+    assert [status.status_detail for status in beat(broker, "m", 2, active={}).status] == [expected]
     assert len(topics.wanted) == 1
     broker.advance(10_001)
     assert beat(broker, "m", 2, active={}).status[0].status_detail == "Internal topics are missing: log"

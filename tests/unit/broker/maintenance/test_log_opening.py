@@ -50,14 +50,14 @@ def test_all_logs_are_opened_in_turns(stage: Stage, monkeypatch: pytest.MonkeyPa
     """A turn ends after its time, so that clients have the loop in between."""
     monkeypatch.setattr(log_opening, "_TURN_S", 0)
     monkeypatch.setattr("broker.maintenance.log_opening.time", SimpleNamespace(perf_counter=lambda: 5.0))
-    stage.opening.on_opened = lambda: told.append(len(stage.logs.logs))
-    told: list[int] = []
+    stage.opening.on_opened = lambda: calls.append(len(stage.logs.logs))
+    calls: list[int] = []
     stage.opening.start()
     counts = [len(stage.logs.logs)]
     while stage.logs.unopened:
         stage.loop.advance(1)
         counts.append(len(stage.logs.logs))
-    assert counts == told == list(range(1, 11))
+    assert counts == calls == list(range(1, 11))
 
 
 def test_requests_open_a_limited_number_per_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,16 +100,16 @@ def test_lack_of_descriptors_is_retried(stage: Stage, monkeypatch: pytest.Monkey
     def load_log(*_: object, **of: object) -> None:
         raise OSError(24, "too many open files")
 
-    told: list[int] = []
-    stage.opening.on_opened = lambda: told.append(len(stage.logs.logs))
+    calls: list[int] = []
+    stage.opening.on_opened = lambda: calls.append(len(stage.logs.logs))
     with monkeypatch.context() as patched:
         patched.setattr("storage.unopened_logs.load_log", load_log)
         stage.opening.start()
         stage.loop.advance(6_000)
     assert len(stage.logs.unopened) == 10
-    assert not told, "the garbage collector is still frozen"
+    assert not calls, "the garbage collector is still frozen"
     stage.loop.advance(6_000)
-    assert told[-1] == 10
+    assert calls[-1] == 10
     assert not stage.logs.unopened
 
 

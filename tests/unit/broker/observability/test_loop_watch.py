@@ -51,10 +51,10 @@ def test_stall_is_logged_once_with_the_stack(watched: Watched, caplog: pytest.Lo
     watched.turn(1)
     watched.stand_still(4)
 
-    (told,) = caplog.records
-    assert told.levelno == logging.WARNING
-    assert told.getMessage().startswith("The event loop was blocked for 1.2 s, at\n")
-    assert "in stand_still" in told.getMessage()
+    (logged,) = caplog.records
+    assert logged.levelno == logging.WARNING
+    assert logged.getMessage().startswith("The event loop was blocked for 1.2 s, at\n")
+    assert "in stand_still" in logged.getMessage()
 
     watched.turn(1)
     assert caplog.records[1].getMessage() == "The event loop runs again after 3.8 s"

@@ -334,9 +334,9 @@ def test_waiting_changes_no_result(tmp_path_factory: pytest.TempPathFactory, dat
             replies.append((broker.appends.append(partition, records, NOW_MS), at_once))
     while broker.workers._jobs:
         broker.workers.release()
-    told = [reply.result() if isinstance(reply, Deferred) else reply for reply, _ in replies]
+    answers = [reply.result() if isinstance(reply, Deferred) else reply for reply, _ in replies]
 
-    assert [each if isinstance(each, int) else each.base_offset for each in told] == [each for _, each in replies]
+    assert [each if isinstance(each, int) else each.base_offset for each in answers] == [each for _, each in replies]
     assert (partition.log_start_offset, partition.log_end_offset) == (plain.log_start_offset, plain.log_end_offset)
     assert (partition.queue, broker.held_bytes) == (None, 0)
     broker.close()

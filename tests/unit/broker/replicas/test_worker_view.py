@@ -74,9 +74,9 @@ def test_a_partition_stays_with_its_worker() -> None:
             answer = made.ask(
                 alter_partition_reassignments, ALTER_PARTITION_REASSIGNMENTS, 0, timeout_ms=1, topics=topics
             )
-            [told] = answer.responses[0].partitions
+            [answered] = answer.responses[0].partitions
             wanted = ErrorCode.NONE if replica == own else ErrorCode.INVALID_REPLICA_ASSIGNMENT
-            assert told.error_code == wanted
+            assert answered.error_code == wanted
 
 
 @pytest.mark.parametrize(

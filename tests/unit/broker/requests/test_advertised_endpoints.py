@@ -14,7 +14,9 @@ from tests.support.controllers import ControllerHarness
 from tests.support.offered import endpoints_of
 
 
-def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.0.2.7", **fields) -> list[Node]:
+def advertised_address(
+    overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.0.2.7", **fields
+) -> list[Node]:
     """Return the address for a client that reached port 19092 of that address through a listener."""
     harness = ControllerHarness(overrides)
     connection = SimpleNamespace(listener_name=listener, local_host=at, local_port=19092)
@@ -32,7 +34,7 @@ def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.
 )
 def test_own_address(overrides: dict[str, str], host: str, port: int):
     """The advertised listener comes first, then the listener's host, then the address that the client connected to."""
-    (node,) = told(overrides)
+    (node,) = advertised_address(overrides)
 
     assert (node.node_id, node.host, node.port, node.fenced) == (1, host, port, False)
 
@@ -59,7 +61,7 @@ def test_localhost_on_this_machine(
 ):
     """Localhost is used if it is the address and all of its addresses are served. A configured address stays."""
     monkeypatch.setattr(loopback, "localhost_addresses", lambda: frozenset(addresses))
-    (node,) = told({"listeners": f"PLAINTEXT://{opened}:0"}, at=at)
+    (node,) = advertised_address({"listeners": f"PLAINTEXT://{opened}:0"}, at=at)
     assert (node.host, node.port) == (host, 19092)
 
 
@@ -79,8 +81,8 @@ def test_each_listener_has_its_own_address():
         "inter.broker.listener.name": "INSIDE",
     }
 
-    assert [(n.host, n.port) for n in told(overrides, "INSIDE")] == [("inside", 9092)]
-    assert [(n.host, n.port) for n in told(overrides, "OUTSIDE")] == [("outside", 443)]
+    assert [(n.host, n.port) for n in advertised_address(overrides, "INSIDE")] == [("inside", 9092)]
+    assert [(n.host, n.port) for n in advertised_address(overrides, "OUTSIDE")] == [("outside", 443)]
 
 
 def test_other_brokers_are_listed_by_the_same_listener():

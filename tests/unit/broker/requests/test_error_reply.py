@@ -125,8 +125,8 @@ def test_an_error_for_each_entity():
     for version in ALTER_CLIENT_QUOTAS.versions:
         reply = error_reply(ALTER_CLIENT_QUOTAS, version, request, CODE)
         reply, _ = ALTER_CLIENT_QUOTAS.response.decode(version, ALTER_CLIENT_QUOTAS.response.encode(version, reply))
-        told = [[(each.entity_type, each.entity_name) for each in entry.entity] for entry in reply.entries]
-        assert told == [[("user", "alice")], [("ip", None)], [("user", "alice"), ("client-id", "c")]]
+        listed = [[(each.entity_type, each.entity_name) for each in entry.entity] for entry in reply.entries]
+        assert listed == [[("user", "alice")], [("ip", None)], [("user", "alice"), ("client-id", "c")]]
         assert {entry.error_code for entry in reply.entries} == {CODE}
 
 

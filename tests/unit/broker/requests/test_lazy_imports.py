@@ -111,8 +111,8 @@ def test_a_broken_module_is_an_error_response(stage, caplog):
     stage.work()
 
     assert decoded(stage.finish(waiting), VOTE, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    told = "VOTE requests are not served: broker.handlers.vote cannot be loaded: SyntaxError('half a file')"
-    assert told in caplog.text
+    expected = "VOTE requests are not served: broker.handlers.vote cannot be loaded: SyntaxError('half a file')"
+    assert expected in caplog.text
     assert decoded(stage.ask(VOTE, 0), VOTE, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert caplog.text.count("half a file\n") == 1
 

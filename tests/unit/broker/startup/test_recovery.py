@@ -123,15 +123,15 @@ def test_recreated_files_of_a_process_are_logged(tmp_path: Path) -> None:
     here = filled(tmp_path / "logs")
     (here / "t-2/leader-epoch-checkpoint").write_text("nonsense")
     shutil.copytree(here, tmp_path / "copy")
-    told = []
+    logged = []
     for root, small_bytes in ((here, 1 << 40), (tmp_path / "copy", 0)):
         manager = LogManager([str(root)])
         manager.load(lambda topic: CONFIG, T0, lambda jobs, small=small_bytes: recover(jobs, 2, small_bytes=small))
-        told.append([each.replace(str(root), "") for each in manager.directories[0].remarks])
+        logged.append([each.replace(str(root), "") for each in manager.directories[0].remarks])
         for log in manager.logs.values():
             log.close_files()
-    assert told[0] == told[1]
-    assert "/t-2/leader-epoch-checkpoint: is damaged and was rebuilt from the records" in told[1]
+    assert logged[0] == logged[1]
+    assert "/t-2/leader-epoch-checkpoint: is damaged and was rebuilt from the records" in logged[1]
 
 
 def test_log_lines_of_a_process_reach_the_log(

@@ -27,11 +27,11 @@ class WorkersLink:
     """Records messages; the test answers requests."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.messages: list[Any] = []
         self.asked: list[Deferred[None]] = []
 
     def tell(self, message: Any) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
     def ask(self, message: Any) -> Deferred[None]:
         self.asked.append(Deferred())
@@ -71,13 +71,13 @@ def member(link: WorkersLink) -> WorkerHandle:
 def test_worker_opening_its_logs_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
     """It gets all records before it serves clients. From then on it is waited for."""
     member.open()
-    link.told.clear()
+    link.messages.clear()
     member.follow(Records(1, ()))
     assert member.when_caught_up().done
-    assert link.told == []
+    assert link.messages == []
 
     member._serve(Ready())
-    assert link.told == [Open()]
+    assert link.messages == [Open()]
     caught_up = member.when_caught_up()
     assert not caught_up.done
     link.asked[0].resolve(None)

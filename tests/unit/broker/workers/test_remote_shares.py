@@ -65,17 +65,17 @@ def write(start_offset: int) -> WriteShare:
 def test_state_is_requested_once() -> None:
     """Until it arrives, fetches wait. A later read requests it again."""
     link = MainProcessLink()
-    told: list[ShareKey] = []
-    states = RemoteShareStates(link, timers_of(FakeLoop()), told.append)  # type: ignore[arg-type]
+    keys: list[ShareKey] = []
+    states = RemoteShareStates(link, timers_of(FakeLoop()), keys.append)  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(Refused) as refused:
             states.read(SHARE, 5)
         assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     [(message, answer)] = link.asked
     assert message == ReadShare(SHARE, 5)
-    assert told == []
+    assert keys == []
     answer.resolve(STATE)
-    assert told == [SHARE]
+    assert keys == [SHARE]
     assert states.read(SHARE, 5) is STATE
     with pytest.raises(Refused):
         states.read(SHARE, 5)

@@ -175,11 +175,11 @@ def test_main_process_serves_forwarded_requests() -> None:
 
 def test_token_requests_are_refused_without_authentication() -> None:
     """As by the main process, on a connection without an authenticated user."""
-    told: list[bool] = []
-    owner = dispatcher_of({HEARTBEAT: lambda ctx, _: told.append(may_ask(ctx)) or HEARTBEAT.response()})
+    answers: list[bool] = []
+    owner = dispatcher_of({HEARTBEAT: lambda ctx, _: answers.append(may_ask(ctx)) or HEARTBEAT.response()})
     for client in (CLIENT, replace(CLIENT, security_protocol="SASL_SSL")):
         serve_forwarded(owner, Forward(client, bytes(frame_of(HEARTBEAT, 4)))).result()  # type: ignore[arg-type]
-    assert told == [False, True]
+    assert answers == [False, True]
 
 
 def test_forwarded_request_is_charged_once() -> None:

@@ -46,31 +46,31 @@ def test_unsendable_records_restart_all_workers(
     owner = ControllerHarness({"num.workers": "3"})
     supervisor = attached(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), 2)
     owner.controller.followers = supervisor
-    told: list[WorkerHandle] = []
+    calls: list[WorkerHandle] = []
     ended: list[WorkerHandle] = []
 
     def follow(member: WorkerHandle, message: Records) -> None:
-        told.append(member)
-        if len(told) == 2:
+        calls.append(member)
+        if len(calls) == 2:
             raise MemoryError
 
     monkeypatch.setattr(WorkerHandle, "follow", follow)
     monkeypatch.setattr(WorkerHandle, "begin_anew", lambda member: ended.append(member))
     owner.with_topics(NewTopic("t", 1, 1))
     assert owner.controller.image.topic("t") is not None
-    assert ended == told
+    assert ended == calls
     assert "they are restarted" in caplog.text
 
 
 def test_logger_levels_are_sent_until_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later broker in this process must not affect closed workers."""
-    told: list[object] = []
+    calls: list[object] = []
 
     async def start(member: WorkerHandle, deleted_topics: set[bytes]) -> None:
         """The worker's process is not needed here."""
 
     monkeypatch.setattr(WorkerHandle, "start", start)
-    monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: told.append(message))
+    monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: calls.append(message))
     owner = ControllerHarness({"num.workers": "2"})
     backend = SimpleNamespace(
         config=owner.config, controller=owner.controller, metadata=owner.metadata, logs=SimpleNamespace(directories=[])
@@ -78,11 +78,11 @@ def test_logger_levels_are_sent_until_the_close(monkeypatch: pytest.MonkeyPatch)
     supervisor = attached(backend, 1)
     asyncio.run(supervisor.start(set()))
     logs.set_level("broker.workers.supervisor", None)
-    assert told == [LogLevels(logs.own_levels())]
+    assert calls == [LogLevels(logs.own_levels())]
     supervisor.close()
     supervisor.close()
     logs.set_level("broker.workers.supervisor", None)
-    assert len(told) == 1
+    assert len(calls) == 1
 
 
 def test_unresponsive_worker_is_waited_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

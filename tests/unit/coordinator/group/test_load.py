@@ -191,10 +191,10 @@ def test_damaged_batch_is_skipped_and_reported(last: bool):
     batches = [bytearray(builder.build()) for builder in builders]
     hit = 2 if last else 1
     batches[hit][-3] ^= 1
-    told = []
+    calls = []
     shard = new_shard()
-    ends = [end for end, _ in replay_batches(shard, b"".join(batches), 0, lambda *args: told.append(args))]
+    ends = [end for end, _ in replay_batches(shard, b"".join(batches), 0, lambda *args: calls.append(args))]
     assert ends == [1, 2, 3]
-    [(offset, position, error)] = told
+    [(offset, position, error)] = calls
     assert (offset, position, str(error)) == (hit, sum(map(len, batches[:hit])), "its checksum is wrong")
     assert [number for number in range(3) if shard.offsets.get("g", "t", number) is None] == [hit]

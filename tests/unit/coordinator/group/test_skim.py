@@ -36,12 +36,12 @@ class OpeningShard(GroupShard):
 
 def loaded(kind: type[GroupShard], data: bytes, piece_bytes: int = 1 << 20) -> dict[str, Any]:
     """Return the state after a log was read in pieces."""
-    shard, told, problem = kind(GROUP_KINDS, 0, GroupSettings(), Timers()), [], ""
+    shard, replayed, problem = kind(GROUP_KINDS, 0, GroupSettings(), Timers()), [], ""
     position = offset = 0
     while not problem:
         end, piece = 0, data[position : position + piece_bytes]
         try:
-            for place in replay_batches(shard, piece, offset, lambda *damage: told.append(damage)):
+            for place in replay_batches(shard, piece, offset, lambda *damage: replayed.append(damage)):
                 offset, end = place
         except RecordsError as error:
             problem = str(error)
@@ -58,7 +58,7 @@ def loaded(kind: type[GroupShard], data: bytes, piece_bytes: int = 1 << 20) -> d
         "open": (offsets._open, offsets._pending, offsets._overtaken),
         "groups": [(name, type(group), group.is_simple) for name, group in shard.groups.items()],  # type: ignore[union-attr]
         "unknown": shard.unknown_records,
-        "told": [(*place, str(error)) for *place, error in told],
+        "told": [(*place, str(error)) for *place, error in replayed],
         "end": (position, offset, problem),
     }
 

@@ -54,7 +54,7 @@ def fields_of(part: Struct) -> tuple[int, ...]:
     )
 
 
-def told(found: PlainFetch) -> tuple[Any, ...]:
+def as_tuple(found: PlainFetch) -> tuple[Any, ...]:
     """Return the request without the counts of tagged fields."""
     return (*found[:-1], [(topic_id, [part[:-1] for part in parts]) for topic_id, parts in found[-1]])
 
@@ -96,7 +96,7 @@ def test_decoded_request_equals_the_schema(
     found = parse(version, memoryview(before + body), len(before))
 
     assert found is not None
-    assert told(found) == by_schema(version, body)
+    assert as_tuple(found) == by_schema(version, body)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -134,6 +134,6 @@ def test_damaged_requests_equal_the_schema_or_are_left_to_it(version: int, data:
     if found is None or any(part[-1] for _, parts in found[-1] for part in parts):
         return
     try:
-        assert told(found) == by_schema(version, bytes(body))
+        assert as_tuple(found) == by_schema(version, bytes(body))
     except ProtocolError:
         pytest.fail("the schema refuses it")

@@ -104,8 +104,8 @@ def test_decoded_request_equals_the_schema(
     assert found == (acks, said(value))
     assert (one is not None) == (len(indexes) == 1 and not other)
     if one is not None:
-        key, told, index, data = one[1:]
-        assert (one[0], [(told, key if version >= 13 else bytes(16), [(index, bytes(data))])]) == found
+        key, length, index, data = one[1:]
+        assert (one[0], [(length, key if version >= 13 else bytes(16), [(index, bytes(data))])]) == found
 
 
 @pytest.mark.parametrize("version", VERSIONS)

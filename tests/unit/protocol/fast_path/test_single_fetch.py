@@ -141,10 +141,10 @@ def test_response_equals_the_schema(version, topic, topic_id, correlation_id, se
     records = b"r" * size if in_memory else memoryview(b"r" * size)
     chunks = answer_one(version, correlation_id, session_id, request.key, 0, *offsets, records)
     data = FetchedData(0, 0, *offsets, records)
-    told = as_struct(FetchAnswer(0, session_id, [FetchedTopic(topic, topic_id, [data])]))
+    answer = as_struct(FetchAnswer(0, session_id, [FetchedTopic(topic, topic_id, [data])]))
 
     assert len(chunks) == 1 if in_memory else chunks[1] is records
-    assert b"".join(chunks) == b"".join(encode_response(FETCH, version, correlation_id, told))
+    assert b"".join(chunks) == b"".join(encode_response(FETCH, version, correlation_id, answer))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

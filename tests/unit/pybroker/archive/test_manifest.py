@@ -59,23 +59,23 @@ def test_ranges_with_gaps_or_of_other_partitions_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.update(version=2), "version 2 is not supported"),
-        (lambda told: told.pop("ranges"), "damaged"),
-        (lambda told: told["ranges"][0].update(start="x"), "damaged"),
-        (lambda told: told["ranges"][0].update(records=8), "with 8 records is not a valid range"),
-        (lambda told: told["ranges"][0].update(end=-1), "is not a valid range"),
-        (lambda told: told["ranges"].append({**told["ranges"][0], "start": 6, "end": 12}), "overlap"),
-        (lambda told: told["files"][0].update(path="topic=a/../../x"), "cannot be a file of an archive"),
-        (lambda told: told.update(replaced=["/etc/passwd"]), "cannot be a file of an archive"),
-        (lambda told: told.update(table="iceberg"), "table format 'iceberg' is not supported"),
+        (lambda manifest: manifest.update(version=2), "version 2 is not supported"),
+        (lambda manifest: manifest.pop("ranges"), "damaged"),
+        (lambda manifest: manifest["ranges"][0].update(start="x"), "damaged"),
+        (lambda manifest: manifest["ranges"][0].update(records=8), "with 8 records is not a valid range"),
+        (lambda manifest: manifest["ranges"][0].update(end=-1), "is not a valid range"),
+        (lambda manifest: manifest["ranges"].append({**manifest["ranges"][0], "start": 6, "end": 12}), "overlap"),
+        (lambda manifest: manifest["files"][0].update(path="topic=a/../../x"), "cannot be a file of an archive"),
+        (lambda manifest: manifest.update(replaced=["/etc/passwd"]), "cannot be a file of an archive"),
+        (lambda manifest: manifest.update(table="iceberg"), "table format 'iceberg' is not supported"),
     ],
 )
 def test_invalid_manifest_is_rejected(change: Callable[[dict[str, Any]], object], said: str) -> None:
-    told = json.loads(encode(MANIFEST))
-    change(told)
+    manifest = json.loads(encode(MANIFEST))
+    change(manifest)
 
     with pytest.raises(DamagedArchive, match=said):
-        decode(json.dumps(told).encode(), "here")
+        decode(json.dumps(manifest).encode(), "here")
 
 
 def test_truncated_manifest_is_rejected() -> None:

@@ -66,7 +66,7 @@ def test_entries_equal_those_of_kafka_acls(line: str, entries: list[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("--producer --group g", "--producer: of which topic"),
         ("--consumer --cluster", "--consumer: of which topic and group"),
@@ -74,7 +74,7 @@ def test_entries_equal_those_of_kafka_acls(line: str, entries: list[str]) -> Non
     ],
 )
 @pytest.mark.parametrize("action", ["add", "remove"])
-def test_client_entries_need_their_resources(action: str, line: str, told: str) -> None:
+def test_client_entries_need_their_resources(action: str, line: str, expected: str) -> None:
     options = command_line().parse([action, "--allow-principal", "User:a", *line.split()])
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=expected):
         options.run(cast(Session, None), options)

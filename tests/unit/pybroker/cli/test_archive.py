@@ -91,8 +91,8 @@ def test_empty_archive_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixt
         pass
     assert archive.main([str(tmp_path / "lake"), "--compact", "--verify", "--json"]) == 0
 
-    told = capsys.readouterr()
-    assert '"compacted": {"before": 0, "after": 0}, "verified": true' in told.out
+    printed = capsys.readouterr()
+    assert '"compacted": {"before": 0, "after": 0}, "verified": true' in printed.out
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

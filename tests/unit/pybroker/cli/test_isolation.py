@@ -62,7 +62,7 @@ def test_modules_of_the_current_directory_are_ignored(
         (tmp_path / f"{name}.py").write_text(FOREIGN)
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata/__init__.py").write_text(FOREIGN)
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, *command, "none.properties"],
         cwd=tmp_path,
         env=CLEAN | variables,
@@ -70,4 +70,4 @@ def test_modules_of_the_current_directory_are_ignored(
         check=False,
         text=True,
     )
-    assert (told.returncode, told.stderr) == (2, "pybroker: none.properties: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (2, "pybroker: none.properties: No such file or directory\n")

@@ -75,12 +75,12 @@ def test_options_may_precede_the_action(name: str, capsys: pytest.CaptureFixture
     command, action = name.split()
     for option in PARSERS[name]._actions:
         words = [option.option_strings[-1], *([] if option.nargs == 0 else ["list"])] if option.option_strings else []
-        told = []
+        errors = []
         for line in ([*words, action], [action, *words]):
             with pytest.raises(SystemExit):
                 command_line(command).parse_args([*line, "--help"])
-            told.append(capsys.readouterr())
-        assert told[0] == told[1]
+            errors.append(capsys.readouterr())
+        assert errors[0] == errors[1]
 
 
 def test_names_that_begin_with_a_minus_follow_two_dashes() -> None:

@@ -55,9 +55,9 @@ def test_bad_command_line_is_one_line(capsys: pytest.CaptureFixture[str], argume
     with pytest.raises(SystemExit) as ended:
         produce.main(arguments)
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"pybroker produce: {problem}")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"pybroker produce: {problem}")
+    assert printed.count("\n") == 1
 
 
 def test_unreadable_standard_input_is_one_line(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_unreachable_broker_fails_after_the_timeout(tmp_path: Path) -> None:
     with socket.socket() as taken:  # bound but not listening
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        code, told = run("--topic", "t", "--bootstrap-server", address, "--timeout", 1, tmp_path / "file")
-    assert (code, told) == (1, f"no broker answers at {address}: 0 lines are acknowledged, not the others")
+        code, printed = run("--topic", "t", "--bootstrap-server", address, "--timeout", 1, tmp_path / "file")
+    assert (code, printed) == (1, f"no broker answers at {address}: 0 lines are acknowledged, not the others")
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow", "--from-beginning"]], ids=["once", "follow"])
@@ -129,17 +129,17 @@ def test_missing_file_is_an_error_unless_followed(tmp_path: Path) -> None:
 def test_bad_position_file(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     (tmp_path / "position").write_text("{")
-    code, told = run("--topic", "t", "--follow", tmp_path / "log", "--position", tmp_path / "position")
+    code, printed = run("--topic", "t", "--follow", tmp_path / "log", "--position", tmp_path / "position")
     assert code == 1
-    assert told.startswith(f"{tmp_path}/position: is not a position file: remove it")
+    assert printed.startswith(f"{tmp_path}/position: is not a position file: remove it")
 
 
 def test_unwritable_position_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     (tmp_path / "locked").mkdir(0o500)
     position = tmp_path / "locked" / "position"
-    code, told = run("--topic", "t", "--follow", tmp_path / "log", "--position", position)
-    assert (code, told) == (1, f"{position}.lock: Permission denied")
+    code, printed = run("--topic", "t", "--follow", tmp_path / "log", "--position", position)
+    assert (code, printed) == (1, f"{position}.lock: Permission denied")
 
 
 def test_topics_and_brokers_have_separate_position_files() -> None:

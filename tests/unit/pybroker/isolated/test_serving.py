@@ -27,14 +27,14 @@ NOWHERE = {
 
 def answered(*requests: dict[str, Any]) -> list[tuple[bytes, Any]]:
     """Return the response frames, with kind and content."""
-    asked, told = io.BytesIO(), io.BytesIO()
+    asked, answer = io.BytesIO(), io.BytesIO()
     for request in requests:
         write_json(asked, REQUEST, request)
     asked.seek(0)
-    serve(asked, told)
-    told.seek(0)
+    serve(asked, answer)
+    answer.seek(0)
     frames = []
-    while (frame := read_frame(told)) is not None:
+    while (frame := read_frame(answer)) is not None:
         frames.append((frame[0], json.loads(frame[1])))
     return frames
 
@@ -43,26 +43,26 @@ def test_error_is_answered_and_the_next_request_served() -> None:
     errors = answered(NOWHERE, {"do": "nothing"}, NOWHERE)
 
     assert [kind for kind, _ in errors] == [ERROR, ERROR, ERROR]
-    assert [told["error"] for _, told in errors] == ["UnusableOption"] * 3
+    assert [answer["error"] for _, answer in errors] == ["UnusableOption"] * 3
     assert errors[1][1]["message"] == "unknown request 'nothing'"
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "answer"),
     [
         (CorruptFile("a file", "odd"), {"error": "DamagedLog", "message": "a file: odd"}),
         (PermissionError(13, "no"), {"error": "SourceError", "message": "[Errno 13] no"}),
     ],
 )
 def test_engine_errors_are_errors_of_the_reader(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, told: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, error: Exception, answer: dict[str, str]
 ) -> None:
     def fail(exchange: Exchange) -> None:
         raise error
 
     monkeypatch.setattr(log_requests, "plan", fail)
 
-    assert answered(NOWHERE) == [(ERROR, told)]
+    assert answered(NOWHERE) == [(ERROR, answer)]
 
 
 def test_unexpected_error_is_reported_with_a_traceback(
@@ -73,8 +73,8 @@ def test_unexpected_error_is_reported_with_a_traceback(
 
     monkeypatch.setattr(log_requests, "plan", fail)
 
-    told = {"error": "SourceError", "message": "ZeroDivisionError: by nothing"}
-    assert answered(NOWHERE, NOWHERE) == [(ERROR, told)] * 2
+    answer = {"error": "SourceError", "message": "ZeroDivisionError: by nothing"}
+    assert answered(NOWHERE, NOWHERE) == [(ERROR, answer)] * 2
     assert "in fail" in capsys.readouterr().err
 
 
@@ -95,11 +95,11 @@ def test_closed_output_ends_the_process() -> None:
 
 def test_truncated_request_ends_the_process() -> None:
     """Its parent has died."""
-    told = io.BytesIO()
+    answer = io.BytesIO()
 
-    serve(io.BytesIO(REQUEST), told)
+    serve(io.BytesIO(REQUEST), answer)
 
-    assert told.getvalue() == b""
+    assert answer.getvalue() == b""
 
 
 def test_unexpected_frame_ends_the_process() -> None:

@@ -45,9 +45,9 @@ class SequencedBroker(BrokerDouble):
         if not code and parse_header(part.records).base_sequence != expected:
             code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         offset = self.partitions[part.index].end
-        told = super()._produce(fields, code)
-        told.responses[0].partition_responses[0].base_offset = offset
-        return told
+        answer = super()._produce(fields, code)
+        answer.responses[0].partition_responses[0].base_offset = offset
+        return answer
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 
 def restore(*batches: list[dict[str, Any]], base: int = 0, index: int = 0) -> list[list[int]]:
     """Restore the rows; return (partition, written, found) of each partition."""
-    asked, told = io.BytesIO(), io.BytesIO()
+    asked, answer = io.BytesIO(), io.BytesIO()
     places = {str(partition): {"base": base, "index": index} for partition in range(2)}
     wanted = {"properties": PROPERTIES, "topic": TOPIC, "producer": PRODUCER, "partitions": places}
     write_json(asked, REQUEST, {"do": "restore_topic", **wanted})
@@ -89,10 +89,10 @@ def restore(*batches: list[dict[str, Any]], base: int = 0, index: int = 0) -> li
         write_frame(asked, BATCH, batch_of(rows).serialize())
     write_json(asked, ANSWER, {})
     asked.seek(0)
-    serve(asked, told)
+    serve(asked, answer)
     assert asked.read() == b"", "rows are left unread"
-    told.seek(0)
-    frame = read_frame(told)
+    answer.seek(0)
+    frame = read_frame(answer)
     assert frame is not None
     if frame[0] != ANSWER:
         raise from_json(json.loads(frame[1]))
@@ -210,9 +210,9 @@ def test_rows_at_unexpected_offsets_are_an_error(broker: SequencedBroker) -> Non
 
     def after_another(fields: dict[str, Any], code: int) -> Struct:
         broker.partitions[0].batches.append(other)
-        told = BrokerDouble._produce(broker, fields, code)
-        told.responses[0].partition_responses[0].base_offset = 1
-        return told
+        answer = BrokerDouble._produce(broker, fields, code)
+        answer.responses[0].partition_responses[0].base_offset = 1
+        return answer
 
     broker._produce = after_another  # type: ignore[method-assign]
     with pytest.raises(SourceError, match="rows that belong to offset 0 went to 1"):

@@ -48,13 +48,13 @@ def begun(
 
 def write(*batches: Sequence[Row], **wanted: Any) -> int:
     """Write the rows as `begun` sends them; return how many were acknowledged."""
-    asked, told = begun(*batches, **wanted), io.BytesIO()
+    asked, answer = begun(*batches, **wanted), io.BytesIO()
     write_json(asked, ANSWER, {})
     asked.seek(0)
-    serve(asked, told)
+    serve(asked, answer)
     assert asked.read() == b"", "rows are left unread"
-    told.seek(0)
-    frame = read_frame(told)
+    answer.seek(0)
+    frame = read_frame(answer)
     assert frame is not None
     if frame[0] != ANSWER:
         raise from_json(json.loads(frame[1]))
@@ -217,13 +217,13 @@ def test_without_rows_no_request_is_sent(broker: BrokerDouble) -> None:
 @pytest.mark.parametrize("tail", [b"", BATCH], ids=["between frames", "within a frame"])
 def test_truncated_rows_are_not_sent(broker: BrokerDouble, tail: bytes) -> None:
     """The task failed or was cancelled, so it reads no response and half of its rows are useless."""
-    asked, told = begun([{"key": b"k", "value": b"half"}]), io.BytesIO()
+    asked, answer = begun([{"key": b"k", "value": b"half"}]), io.BytesIO()
     asked.write(tail)
     asked.seek(0)
 
-    serve(asked, told)
+    serve(asked, answer)
 
-    assert told.getvalue() == b""
+    assert answer.getvalue() == b""
     assert broker.asked(PRODUCE) == []
 
 

@@ -89,14 +89,14 @@ def test_producer_options_are_translated(given: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "told"),
+    ("tool", "given", "problem"),
     [
         ("consumer", "--topic t --group g --consumer-property enable.auto.commit=false", "offsets are committed"),
         ("consumer", "--topic t --consumer.config /nowhere", "/nowhere: No such file"),
         ("producer", "--topic t --reader-config /nowhere", "/nowhere: No such file"),
     ],
 )
-def test_unsupported_options_are_rejected(tool: str, given: str, told: str) -> None:
+def test_unsupported_options_are_rejected(tool: str, given: str, problem: str) -> None:
     """They are not ignored."""
-    with pytest.raises(CannotTranslate, match=told):
+    with pytest.raises(CannotTranslate, match=problem):
         words(tool, given)

@@ -78,8 +78,8 @@ def test_deleted_topic_may_be_listed_for_a_while(make_run: Runs, capsys: pytest.
     assert run._topics == [AUDIT]
     assert source.troubles == {}
     assert 100.0 < source.now < 100.0 + TIMEOUT_S
-    told = "orders: it was deleted at the source: its copy stays unchanged, and the other topics continue"
-    assert capsys.readouterr().err.splitlines() == [f"pybroker mirror: {told}"]
+    message = "orders: it was deleted at the source: its copy stays unchanged, and the other topics continue"
+    assert capsys.readouterr().err.splitlines() == [f"pybroker mirror: {message}"]
 
 
 def test_recreated_topic_is_not_copied(make_run: Runs, capsys: pytest.CaptureFixture[str]) -> None:

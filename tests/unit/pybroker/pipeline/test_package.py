@@ -87,8 +87,8 @@ def test_existing_files_are_not_overwritten(
     (tmp_path / "out").mkdir()
 
     assert main(["package", str(spec), "-o", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().err
-    assert told == f"pybroker pipeline: {tmp_path / 'out'}: it exists already\n"
+    printed = capsys.readouterr().err
+    assert printed == f"pybroker pipeline: {tmp_path / 'out'}: it exists already\n"
     assert main(["package", str(spec), "-o", str(spec)]) == 1
     assert not list(tmp_path.glob(".*"))
 

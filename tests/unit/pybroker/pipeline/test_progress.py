@@ -63,8 +63,8 @@ def test_unwritable_metrics_are_reported_once(tmp_path: Path) -> None:
     for _ in range(2):
         reporter.batch(Batch.of("q", REPORT))
     reporter.restarted("q")
-    told = f"{folder}/metrics.prom: No such file or directory: metrics are not kept"
-    assert out.getvalue().splitlines().count(told) == 1
+    expected = f"{folder}/metrics.prom: No such file or directory: metrics are not kept"
+    assert out.getvalue().splitlines().count(expected) == 1
 
     folder.mkdir()
     reporter.batch(Batch.of("q", REPORT))

@@ -45,7 +45,7 @@ def test_parts_of_lines_are_split(
 
 
 @pytest.mark.parametrize(
-    ("properties", "line", "told"),
+    ("properties", "line", "problem"),
     [
         ([KEY], b"nothing", "^there is no key separator in it$"),
         ([HEADERS], b"nothing", "^there is no headers delimiter in it$"),
@@ -53,14 +53,14 @@ def test_parts_of_lines_are_split(
         ([HEADERS, NULL], b"NULL:1\tv", "^a header's name cannot be null$"),
     ],
 )
-def test_incomplete_line_is_an_error(properties: list[tuple[str, str]], line: bytes, told: str) -> None:
+def test_incomplete_line_is_an_error(properties: list[tuple[str, str]], line: bytes, problem: str) -> None:
     """Unless errors are ignored."""
-    with pytest.raises(BadLine, match=told):
+    with pytest.raises(BadLine, match=problem):
         LineReader(properties)(line)
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "problem"),
     [
         ([("parse.keys", "true")], "there is no parse.keys, but parse.key, "),
         ([("key.separator", "")], "key.separator is empty"),
@@ -68,7 +68,7 @@ def test_incomplete_line_is_an_error(properties: list[tuple[str, str]], line: by
         ([("null.marker", ",")], "null.marker and headers.separator are equal"),
     ],
 )
-def test_invalid_properties_are_rejected(properties: list[tuple[str, str]], told: str) -> None:
+def test_invalid_properties_are_rejected(properties: list[tuple[str, str]], problem: str) -> None:
     """Unknown ones may be misspelt. Kafka's producer rejects the others too."""
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=problem):
         LineReader(properties)

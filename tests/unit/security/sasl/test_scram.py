@@ -132,15 +132,15 @@ def test_an_unknown_user_has_iterations_that_users_have(mechanism: ScramMechanis
         places.append(place)
         return 9_999
 
-    def told(first: bytes) -> str:
+    def error_of(first: bytes) -> str:
         exchange = ScramExchange(mechanism, lambda _: None, b"secret", "server", iterations_at=iterations_at)
         return exchange.step(first).decode().rpartition(",i=")[2]
 
-    assert [told(b"n,,n=%s,r=client" % name) for name in (b"nobody", b"nobody", b"somebody")] == ["9999"] * 3
+    assert [error_of(b"n,,n=%s,r=client" % name) for name in (b"nobody", b"nobody", b"somebody")] == ["9999"] * 3
     assert places[0] == places[1] != places[2]
-    assert told(b"n,,n=no-token,r=client,tokenauth=true") == "4096"
+    assert error_of(b"n,,n=no-token,r=client,tokenauth=true") == "4096"
     for number in range(200):
-        told(b"n,,n=user-%d,r=client" % number)
+        error_of(b"n,,n=user-%d,r=client" % number)
     assert min(places) >= 0
     assert max(places) < 1
     assert 0.35 < sum(places[3:]) / len(places[3:]) < 0.65

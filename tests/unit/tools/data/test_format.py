@@ -174,9 +174,9 @@ def test_bad_options_are_an_error(arguments: list[str], capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert told.startswith("pybroker format: ")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("pybroker format: ")
+    assert printed.count("\n") == 1
 
 
 def test_missing_configuration_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,6 +62,6 @@ def test_bad_configuration_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
 
     assert main(["-c", str(tmp_path / "missing")]) == 1
     assert main(["-c", str(tmp_path / "server.properties")]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].endswith("missing: No such file or directory")
-    assert told[1].startswith(f"{tmp_path}/server.properties:1: num.partitions=none: ")
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0].endswith("missing: No such file or directory")
+    assert printed[1].startswith(f"{tmp_path}/server.properties:1: num.partitions=none: ")

@@ -57,8 +57,8 @@ def test_a_group_with_a_hidden_topic_is_hidden(api: Any, group: Any, words: str)
     guarded = Guarded(DESCRIBE_G, READ_OPEN)
 
     def described(*topics: str) -> Any:
-        (told,) = guarded.ask(api, version, api.response(groups=[group(*topics)]), group_ids=["g"]).groups
-        return told
+        (answered,) = guarded.ask(api, version, api.response(groups=[group(*topics)]), group_ids=["g"]).groups
+        return answered
 
     assert described("open") == group("open")
     hidden = described("open", "secret")

@@ -131,8 +131,14 @@ def test_the_configuration_of_a_new_topic() -> None:
         created = CreatableTopicResult(
             name="new", num_partitions=3, replication_factor=1, configs=[CreatableTopicConfigs(name="a", value="b")]
         )
-        (told,) = Guarded(*acls).ask(CREATE_TOPICS, 7, CREATE_TOPICS.response(topics=[created]), topics=[topic]).topics
-        assert (told.num_partitions, told.topic_config_error_code, len(told.configs)) == (partitions, code, code == 0)
+        (answered,) = (
+            Guarded(*acls).ask(CREATE_TOPICS, 7, CREATE_TOPICS.response(topics=[created]), topics=[topic]).topics
+        )
+        assert (answered.num_partitions, answered.topic_config_error_code, len(answered.configs)) == (
+            partitions,
+            code,
+            code == 0,
+        )
 
 
 def test_delete_by_id_reveals_the_name_only_with_describe() -> None:
@@ -189,12 +195,12 @@ def test_rejections_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_lists_leave_out_hidden_items() -> None:
     groups = [ListedGroup(group_id=name) for name in ("mine", "theirs")]
-    for acl, told in (
+    for acl, answered in (
         (allow(GROUP, "mine", Operation.READ), ["mine"]),
         (allow(CLUSTER, "kafka-cluster", Operation.DESCRIBE), ["mine", "theirs"]),
     ):
         answer = Guarded(acl).ask(LIST_GROUPS, 4, LIST_GROUPS.response(groups=groups))
-        assert [group.group_id for group in answer.groups] == told
+        assert [group.group_id for group in answer.groups] == answered
 
 
 def test_offsets_of_hidden_topics() -> None:

@@ -58,8 +58,8 @@ def test_each_topic_is_served_or_rejected(api: Api, ask: Any, tell: Any) -> None
 
     def answer(reply: Any, *names: str) -> Struct:
         guarded.asked = None
-        told: Struct = guarded.ask(api, 0, reply, group_id="g", topics=[ask(name) for name in names])
-        return told
+        answered: Struct = guarded.ask(api, 0, reply, group_id="g", topics=[ask(name) for name in names])
+        return answered
 
     def serve(request: Struct) -> Struct:
         return api.response(responses=[tell(guarded, topic.topic_name) for topic in request.topics])
@@ -74,5 +74,5 @@ def test_each_topic_is_served_or_rejected(api: Api, ask: Any, tell: Any) -> None
 
 @pytest.mark.parametrize("api", [ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS], ids=lambda api: api.name)
 def test_the_group_is_checked_first(api: Api) -> None:
-    told = Guarded(READ_OPEN).ask(api, 0, None, group_id="g", topics=[])
-    assert told.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    answered = Guarded(READ_OPEN).ask(api, 0, None, group_id="g", topics=[])
+    assert answered.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -80,14 +80,14 @@ def test_topics_are_not_created_without_permission(version: int, operations: tup
 
 
 @pytest.mark.parametrize(
-    ("acls", "told"),
+    ("acls", "expected"),
     [
         ([], {"open": 29, "nobodys": 29}),
         ([Operation.DESCRIBE], {"open": 29, "nobodys": 0}),
         ([Operation.DELETE], {"open": 0, "nobodys": 0}),
     ],
 )
-def test_missing_topics_are_reported_only_with_describe(acls: list[Operation], told: dict[str, int]) -> None:
+def test_missing_topics_are_reported_only_with_describe(acls: list[Operation], expected: dict[str, int]) -> None:
     """Deletion of an existing topic needs more than that; 0 means that the request reached the handler."""
     guarded = Guarded(*(allow(ResourceType.TOPIC, name, each) for name in ("open", "nobodys") for each in acls))
 
@@ -95,4 +95,4 @@ def test_missing_topics_are_reported_only_with_describe(acls: list[Operation], t
         return DELETE_TOPICS.response(responses=[DeletableTopicResult(name=name) for name in request.topic_names])
 
     answer = guarded.ask(DELETE_TOPICS, 5, delete, topic_names=["open", "nobodys"])
-    assert {each.name: each.error_code for each in answer.responses} == told
+    assert {each.name: each.error_code for each in answer.responses} == expected

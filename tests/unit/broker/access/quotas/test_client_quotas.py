@@ -36,9 +36,9 @@ def entity(user: str | None, client_id: str | None) -> QuotaEntity:
 class Fixture:
     def __init__(self) -> None:
         self.image = MetadataImage()
-        self.told: list[ClientQuotas | None] = []
+        self.calls: list[ClientQuotas | None] = []
         config: Any = SimpleNamespace(get_int=WINDOWS.__getitem__)
-        self.quotas = ClientQuotas(config, self.image, FakeLoop().clock, self.told.append)
+        self.quotas = ClientQuotas(config, self.image, FakeLoop().clock, self.calls.append)
 
     def set(self, user: str | None, client_id: str | None, value: float | None, key: str = RATE) -> None:
         if value is None:
@@ -111,13 +111,13 @@ def test_recorded_usage_stays_when_a_quota_changes(fixture: Fixture) -> None:
 
 
 def test_without_quotas_there_is_no_look_up(fixture: Fixture) -> None:
-    assert fixture.told == [None]
+    assert fixture.calls == [None]
     fixture.image.client_quotas[(("ip", None),)] = {"connection_creation_rate": 1.0}
     fixture.set("u", "", 1.0)
-    assert fixture.told == [None, fixture.quotas]
+    assert fixture.calls == [None, fixture.quotas]
     assert fixture.quotas.charge(_Peer(), b"c", HEARTBEAT, 1) is not None  # type: ignore[arg-type]
     fixture.set("u", "", None)
-    assert fixture.told[-1] is None
+    assert fixture.calls[-1] is None
     assert fixture.quotas.charge(_Peer(), b"c", HEARTBEAT, 1) is None  # type: ignore[arg-type]
 
 

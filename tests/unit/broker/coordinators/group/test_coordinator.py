@@ -124,8 +124,8 @@ def test_decisions_are_logged_at_the_groups_level(broker, caplog):
     """Under Kafka's logger name and ours."""
     caplog.set_level("INFO", meaning("org.apache.kafka.coordinator.group.GroupMetadataManager"))
     stable_member(broker)
-    told = [each.name for each in caplog.records if "has generation 1" in each.getMessage()]
-    assert told == ["broker.coordinators.group.coordinator"]
+    loggers = [each.name for each in caplog.records if "has generation 1" in each.getMessage()]
+    assert loggers == ["broker.coordinators.group.coordinator"]
     caplog.clear()
     caplog.set_level("WARNING", "broker.coordinators.group")
     join(broker, "another")

@@ -75,8 +75,8 @@ def delete_group(broker: ShareBroker, _: ShareMemberClient) -> None:
 
 
 def enter_streams(broker: ShareBroker, _: ShareMemberClient) -> None:
-    told = topology(subtopology("0", ["t"]))
-    answer = broker.call(STREAMS_GROUP_HEARTBEAT, 0, **request("m", 0, told=told, group_id="streams"))
+    wanted = topology(subtopology("0", ["t"]))
+    answer = broker.call(STREAMS_GROUP_HEARTBEAT, 0, **request("m", 0, told=wanted, group_id="streams"))
     assert not answer.error_code
 
 

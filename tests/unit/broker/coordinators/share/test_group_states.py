@@ -329,8 +329,8 @@ def test_offsets_of_repeated_topics_are_merged(broker: ShareBroker, member: Shar
     member.beat(-1)
     assert share_offsets.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
     assert share_offsets.alter(member, ("u", {}), ("unheard", {})) == "NONE [('u', [])]"
-    told = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unheard', [(0, -1)])]"
-    assert share_offsets.describe(member, ("u", [1, 1]), ("unheard", [0]), ("u", [0, 2, 1])) == told
+    offsets_text = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unheard', [(0, -1)])]"
+    assert share_offsets.describe(member, ("u", [1, 1]), ("unheard", [0]), ("u", [0, 2, 1])) == offsets_text
 
 
 def test_deleted_topic_deletes_its_states(broker: ShareBroker, member: ShareMemberClient):

@@ -55,8 +55,8 @@ def test_request_may_renew_then_release_a_record():
 def test_records_of_a_large_batch_have_their_own_states():
     flight = begun()
     flight.acquire([(0, 1999)], wanted(most=2000), Limits(), 0)
-    done, told = acknowledge(flight, "m", (0, 1999, [ACCEPT, RELEASE] * 1000))
-    assert (done, len(told), flight.start_offset) == (1000, 2000, 1)
+    done, acknowledged = acknowledge(flight, "m", (0, 1999, [ACCEPT, RELEASE] * 1000))
+    assert (done, len(acknowledged), flight.start_offset) == (1000, 2000, 1)
     again = flight.acquire([(0, 1999)], wanted("n", 2000), Limits(), 0)
     assert again == [(offset, offset, 2) for offset in range(1, 2000, 2)]
 

@@ -85,8 +85,8 @@ def test_partition_error_does_not_end_the_wait_for_others(broker: ShareBroker, m
     broker.settle()
     [topic] = broker.received(SHARE_FETCH, 2, waiting).responses
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(9, 3), (0, 0)]
-    told = "NONE ['own-9 UNKNOWN_TOPIC_OR_PARTITION NONE []']"
-    assert fetch(member, 2, {}, [0], max_wait_ms=500) == told  # nothing else arrives
+    expected = "NONE ['own-9 UNKNOWN_TOPIC_OR_PARTITION NONE []']"
+    assert fetch(member, 2, {}, [0], max_wait_ms=500) == expected  # nothing else arrives
 
 
 def test_zero_max_bytes_does_not_wait(broker: ShareBroker, member: ShareMemberClient):

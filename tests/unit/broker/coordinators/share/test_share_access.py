@@ -104,7 +104,7 @@ def test_acknowledgements_are_authorized(broker: Guarded, member: ShareMemberCli
     member.acquire(wait_ms=0)
     broker.let()
     assert member.acknowledge((0, 4, [1])) == "NONE ['0 TOPIC_AUTHORIZATION_FAILED None']"
-    told = member.share_fetch((0, 4, [1]), wait_ms=0)
-    assert "0 TOPIC_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED" in told
+    answer = member.share_fetch((0, 4, [1]), wait_ms=0)
+    assert "0 TOPIC_AUTHORIZATION_FAILED TOPIC_AUTHORIZATION_FAILED" in answer
     broker.let("alice")
     assert member.acknowledge((0, 4, [1])) == "NONE ['0 NONE None']"

@@ -118,8 +118,8 @@ def test_denied_coordinator_keeps_retrying_and_logs(broker: TxnBroker, caplog: p
     broker.client.end("x", ("P0", 0), True, 5)
     broker.advance(RETRY_MS + 2 * RETRY_MS)
     assert broker.client.describe("x").startswith("PrepareCommit")
-    told = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
-    assert told == ["A later coordinator than that of x has written to t-0: no marker"]
+    errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert errors == ["A later coordinator than that of x has written to t-0: no marker"]
     state.producers[producer_id].coordinator_epoch = 0
     broker.advance(4 * RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")

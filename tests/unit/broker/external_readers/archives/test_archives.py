@@ -110,12 +110,12 @@ def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
     """If it ends behind the log, it is of another topic of that name. This is logged once."""
     put_manifest(stage.other, {})
     put_manifest(stage.lake, {("orders", 0): 101, ("orders", 1): 10, ("clicks", 0): 100})
-    told = stage.look()
-    assert told[0] == (
+    lines = stage.look()
+    assert lines[0] == (
         "The archive lake belongs to another topic orders, so retention does not wait for it: "
         "orders-0 ends at offset 100, but is archived up to 101"
     )
-    assert len(told) == 2
+    assert len(lines) == 2
     assert stage.archives.positions() == {("clicks", 0): 100}
     assert stage.archives.awaited_by(("orders", 2)) == []
     assert stage.look() == []
@@ -133,5 +133,5 @@ def test_first_worker_logs_problems_of_files(tmp_path: Path, caplog: pytest.LogC
     """Each worker logs those of its own partitions."""
     stage = Stage(tmp_path, caplog, tells_problems=False)
     put_manifest(stage.lake, {("orders", 0): 101})
-    (told,) = stage.look()
-    assert "another topic orders" in told
+    (lines,) = stage.look()
+    assert "another topic orders" in lines

@@ -65,19 +65,19 @@ def test_truncated_manifest_is_rejected(tmp_path: Path) -> None:
 
 def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
     """Return a change of the second range."""
-    return lambda told: told["ranges"][1].update(values)
+    return lambda stored: stored["ranges"][1].update(values)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.update(version=2), "unknown format"),
-        (lambda told: told.update(format="another"), "unknown format"),
-        (lambda told: told.update(path="x"), "unknown format"),
-        (lambda told: told.pop("ranges"), "has no ranges"),
-        (lambda told: told.update(ranges={"a": 1}), "has no ranges"),
-        (lambda told: told["ranges"].insert(1, None), "range number 1 is invalid"),
-        (lambda told: told["ranges"].insert(1, [1]), "range number 1 is invalid"),
+        (lambda stored: stored.update(version=2), "unknown format"),
+        (lambda stored: stored.update(format="another"), "unknown format"),
+        (lambda stored: stored.update(path="x"), "unknown format"),
+        (lambda stored: stored.pop("ranges"), "has no ranges"),
+        (lambda stored: stored.update(ranges={"a": 1}), "has no ranges"),
+        (lambda stored: stored["ranges"].insert(1, None), "range number 1 is invalid"),
+        (lambda stored: stored["ranges"].insert(1, [1]), "range number 1 is invalid"),
         *(
             (in_range(**values), "range number 1 is invalid")
             for values in (
@@ -94,9 +94,9 @@ def test_invalid_manifest_is_rejected_as_a_whole(
 ) -> None:
     """With one line that has the file's name."""
     path = put_manifest(tmp_path, ENDS)
-    told = json.loads(path.read_bytes())
-    change(told)
-    path.write_text(json.dumps(told))
+    stored = json.loads(path.read_bytes())
+    change(stored)
+    path.write_text(json.dumps(stored))
 
     with pytest.raises(UnreadableFile, match=said) as refused:
         read_archive(str(tmp_path))

@@ -72,10 +72,10 @@ def test_unreadable_checkpoint_is_logged_once(tmp_path: Path, caplog: pytest.Log
     for _ in range(3):
         stage.look()
         stage.loop.advance(1_000)
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(told) == 1
-    assert str(tmp_path / "state") in told[0]
-    assert "retention.hold.max.bytes of all topics are held" in told[0]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert str(tmp_path / "state") in warnings[0]
+    assert "retention.hold.max.bytes of all topics are held" in warnings[0]
 
     (tmp_path / "state" / "other").mkdir(parents=True)
     stage.look()

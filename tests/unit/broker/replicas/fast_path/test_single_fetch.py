@@ -267,9 +267,9 @@ def test_a_waiting_fetch_is_answered_as_by_the_handler(tmp_path, version, sessio
             assert broker.call(FETCH, version, **following).error_code == 0
 
     if event == "the topic is deleted" and version >= 13:
-        (told,) = answers[0].responses[0].partitions
-        assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-        told.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        (answered,) = answers[0].responses[0].partitions
+        assert answered.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        answered.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answers[0] == answers[1]
 
 

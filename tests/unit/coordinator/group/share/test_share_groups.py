@@ -36,7 +36,7 @@ def types_of(h, since=0):
     return [key[1] for key, _ in h.log[since:]]
 
 
-def told(answer):
+def code_epoch_and_assignment(answer):
     """Return (code, epoch, assignment)."""
     given = answer.assignment and {
         each.topic_id.rstrip(b"\1").decode(): each.partitions for each in answer.assignment.topic_partitions
@@ -46,16 +46,16 @@ def told(answer):
 
 def test_partitions_are_assigned_once_they_have_a_state(h):
     """The records are Kafka's, in its order."""
-    assert told(h.beat("a", 0, ["t"])) == (ErrorCode.NONE, 2, {})
+    assert code_epoch_and_assignment(h.beat("a", 0, ["t"])) == (ErrorCode.NONE, 2, {})
     assert types_of(h) == [10, 11, 13, 12, 14, 15]
     assert TimerKey("initialize", "g") in h.timers
-    assert told(h.beat("a", 2)) == (ErrorCode.NONE, 2, None)
+    assert code_epoch_and_assignment(h.beat("a", 2)) == (ErrorCode.NONE, 2, None)
     h.initialize()
     before = len(h.log)
-    assert told(h.beat("a", 2)) == (ErrorCode.NONE, 3, ALL)
+    assert code_epoch_and_assignment(h.beat("a", 2)) == (ErrorCode.NONE, 3, ALL)
     assert types_of(h, before) == [11, 13, 12, 14]
-    assert told(h.beat("a", 3)) == (ErrorCode.NONE, 3, None)
-    assert told(h.beat("a", 3, ["t"])) == (ErrorCode.NONE, 3, ALL)
+    assert code_epoch_and_assignment(h.beat("a", 3)) == (ErrorCode.NONE, 3, None)
+    assert code_epoch_and_assignment(h.beat("a", 3, ["t"])) == (ErrorCode.NONE, 3, ALL)
     assert h.group.state.value == "Stable"
 
 
@@ -70,9 +70,9 @@ def test_members_share_and_take_over(h):
     assert sorted(given["a"]["t"] + given["b"]["t"]) == [0, 1, 2, 3]
     assert len(given["a"]["t"]) == 2
     before = len(h.log)
-    assert told(h.beat("b", -1)) == (ErrorCode.NONE, -1, None)
+    assert code_epoch_and_assignment(h.beat("b", -1)) == (ErrorCode.NONE, -1, None)
     assert types_of(h, before) == [14, 13, 10, 11]
-    assert told(h.beat("a", 4)) == (ErrorCode.NONE, 5, ALL)
+    assert code_epoch_and_assignment(h.beat("a", 4)) == (ErrorCode.NONE, 5, ALL)
 
 
 def test_targets_wait_for_their_interval(h):
@@ -80,11 +80,11 @@ def test_targets_wait_for_their_interval(h):
     h.topics.share = ShareGroupConfig(assignment_interval_ms=1_000)
     h.beat("a", 0, ["t"])
     h.initialize()
-    assert told(h.beat("a", 2)) == (ErrorCode.NONE, 2, None)
+    assert code_epoch_and_assignment(h.beat("a", 2)) == (ErrorCode.NONE, 2, None)
     assert (h.group.epoch, h.group.target_epoch) == (3, 2)
-    assert told(h.beat("b", 0, ["t"])) == (ErrorCode.NONE, 2, {})
+    assert code_epoch_and_assignment(h.beat("b", 0, ["t"])) == (ErrorCode.NONE, 2, {})
     h.wall_ms += 1_000
-    assert told(h.beat("a", 2))[:2] == (ErrorCode.NONE, 4)
+    assert code_epoch_and_assignment(h.beat("a", 2))[:2] == (ErrorCode.NONE, 4)
 
 
 def stays(h, member_id="a", epoch=3, caller=CALLER, **fields):
@@ -99,7 +99,7 @@ def test_only_unchanged_heartbeats_use_the_short_path(h):
     h.beat("a", 2)
     assert stays(h) is None  # until a heartbeat finds nothing to change
     h.beat("a", 3)
-    assert told(stays(h)) == (ErrorCode.NONE, 3, None)
+    assert code_epoch_and_assignment(stays(h)) == (ErrorCode.NONE, 3, None)
     assert stays(h, "b") is stays(h, epoch=0) is stays(h, epoch=2) is stays(h, group_id="h") is None
     assert stays(h, rack_id="r") is stays(h, subscribed_topic_names=["t"]) is None
     assert stays(h, caller=CALLER._replace(client_id="other")) is None
@@ -119,7 +119,7 @@ def test_short_path_extends_the_session(h):
     h.beat("a", 2)
     h.beat("a", 3)
     h.tick_ms += 44_999
-    assert told(h.beat("a", 3)) == (ErrorCode.NONE, 3, None)
+    assert code_epoch_and_assignment(h.beat("a", 3)) == (ErrorCode.NONE, 3, None)
     h.tick_ms += 44_999
     h.expire()
     assert list(h.group.members) == ["a"]
@@ -134,11 +134,11 @@ def test_other_topics_at_once_or_at_the_next_target(h):
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
-    assert told(h.beat("a", 3, ["nope"])) == (ErrorCode.NONE, 4, {})
+    assert code_epoch_and_assignment(h.beat("a", 3, ["nope"])) == (ErrorCode.NONE, 4, {})
     assert h.group.metadata_hash == 0
     h.beat("a", 4, ["u"])
     h.initialize()
-    assert told(h.beat("a", 5)) == (ErrorCode.NONE, 6, {"u": [0]})
+    assert code_epoch_and_assignment(h.beat("a", 5)) == (ErrorCode.NONE, 6, {"u": [0]})
 
 
 def test_new_partitions_are_assigned_once_they_have_a_state(h):
@@ -149,7 +149,7 @@ def test_new_partitions_are_assigned_once_they_have_a_state(h):
     h.beat("a", 3)
     assert by_name({k: v.partitions for k, v in h.group.states.initializing.items()}) == {"t": [4, 5]}
     h.initialize()
-    assert told(h.beat("a", 4))[2] == {"t": [0, 1, 2, 3, 4, 5]}
+    assert code_epoch_and_assignment(h.beat("a", 4))[2] == {"t": [0, 1, 2, 3, 4, 5]}
 
 
 EPOCHS = "The member must abandon all its partitions and rejoin."

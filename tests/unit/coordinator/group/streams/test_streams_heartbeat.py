@@ -191,9 +191,9 @@ def test_second_member_waits_for_what_the_first_gives_up(h: StreamsHarness) -> N
     joined = h.enter_streams("b")
     assert (joined.member_epoch, joined.active_tasks) == (3, [])
     assert h.group.members["b"].state is MemberState.UNRELEASED_TASKS
-    told = h.follow("a")
-    kept = task_map(told.active_tasks)
-    assert (told.member_epoch, kept) == (2, {"0": [0, 1], "1": [0]})
+    answer = h.follow("a")
+    kept = task_map(answer.active_tasks)
+    assert (answer.member_epoch, kept) == (2, {"0": [0, 1], "1": [0]})
     assert h.group.members["a"].state is MemberState.UNREVOKED_TASKS
     assert h.group.state is StreamsGroupState.RECONCILING
     # It still reports all tasks, or reports none: nothing changes.

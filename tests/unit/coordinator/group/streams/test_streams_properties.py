@@ -53,9 +53,9 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @rule(member=MEMBERS, counts=st.booleans(), epoch=st.sampled_from([0, 0, 1]))
     def join(self, member: str, counts: bool, epoch: int) -> None:
-        told = WORD_COUNT if counts else PLAIN
-        told = topology(*told.subtopologies, epoch=epoch)
-        self.h.enter_streams(member, told, process_id=PROCESSES[member], rebalance_timeout_ms=10_000)
+        wanted = WORD_COUNT if counts else PLAIN
+        wanted = topology(*wanted.subtopologies, epoch=epoch)
+        self.h.enter_streams(member, wanted, process_id=PROCESSES[member], rebalance_timeout_ms=10_000)
 
     @rule(member=MEMBERS)
     def follow(self, member: str) -> None:

@@ -166,12 +166,14 @@ def test_endpoints_are_sent_when_the_epoch_differs(h: StreamsHarness) -> None:
     h.enter_streams("b", WORD_COUNT, user_endpoint=Endpoint(host="b", port=2))
     h.settle("a", "b")
     answer = h.follow("a", endpoint_information_epoch=0)
-    told = {each.user_endpoint.host: each for each in answer.partitions_by_user_endpoint}
-    assert told.keys() == {"a", "b"}
-    actives = {host: sorted((p.topic, *p.partitions) for p in each.active_partitions) for host, each in told.items()}
+    endpoints = {each.user_endpoint.host: each for each in answer.partitions_by_user_endpoint}
+    assert endpoints.keys() == {"a", "b"}
+    actives = {
+        host: sorted((p.topic, *p.partitions) for p in each.active_partitions) for host, each in endpoints.items()
+    }
     assert {topic for topic, *_ in actives["a"]} == {"t", "app-rep"}
-    assert sorted(p for host in told for topic, *ps in actives[host] if topic == "t" for p in ps) == [0, 1, 2]
-    assert [p.topic for p in told["b"].standby_partitions] == ["app-rep"]
+    assert sorted(p for host in endpoints for topic, *ps in actives[host] if topic == "t" for p in ps) == [0, 1, 2]
+    assert [p.topic for p in endpoints["b"].standby_partitions] == ["app-rep"]
     assert (
         h.follow("a", endpoint_information_epoch=answer.endpoint_information_epoch).partitions_by_user_endpoint is None
     )
@@ -179,8 +181,8 @@ def test_endpoints_are_sent_when_the_epoch_differs(h: StreamsHarness) -> None:
 
 def test_endpoint_of_topics_with_fewer_partitions(h: StreamsHarness) -> None:
     h.enter_streams("a", topology(subtopology("0", ["t", "u"])), user_endpoint=Endpoint(host="a", port=1))
-    (told,) = h.follow("a").partitions_by_user_endpoint
-    assert {p.topic: p.partitions for p in told.active_partitions} == {"t": [0, 1, 2], "u": [0, 1]}
+    (endpoints,) = h.follow("a").partitions_by_user_endpoint
+    assert {p.topic: p.partitions for p in endpoints.active_partitions} == {"t": [0, 1, 2], "u": [0, 1]}
 
 
 def test_endpoint_while_sources_are_missing(h: StreamsHarness) -> None:
@@ -197,8 +199,8 @@ def test_endpoints_without_removed_tasks_and_topics(h: StreamsHarness) -> None:
     assert configured is not None
     assert configured.subtopologies is not None
     h.topics.remove("t")
-    told = endpoint_partitions(h.group.members["a"], {"0": configured.subtopologies["0"]}, h.topics)
-    assert told.active_partitions == []
+    endpoints = endpoint_partitions(h.group.members["a"], {"0": configured.subtopologies["0"]}, h.topics)
+    assert endpoints.active_partitions == []
 
 
 # -- classic requests, unload ------------------------------------------------------------------------------------------

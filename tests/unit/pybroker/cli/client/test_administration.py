@@ -33,7 +33,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "code"),
+    ("error", "expected", "code"),
     [
         (TransactionalIdNotFoundError("Request failed for 'x'."), "The transactionalId could not be found", 105),
         (KafkaTimeoutError("no\nanswer"), "no answer", None),
@@ -41,7 +41,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     ],
 )
 def test_errors_are_one_line_with_their_object(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, told: str, code: int | None
+    monkeypatch: pytest.MonkeyPatch, error: Exception, expected: str, code: int | None
 ) -> None:
     """The meaning of the error code, else the library's message."""
     client = connected(monkeypatch, raising(error))
@@ -49,16 +49,16 @@ def test_errors_are_one_line_with_their_object(
         client.ask("describe", about="x")
     with pytest.raises(CommandError) as sent:
         client.send("request")
-    assert (str(asked.value), str(sent.value)) == (f"x: {told}", told)
+    assert (str(asked.value), str(sent.value)) == (f"x: {expected}", expected)
     assert asked.value.error_code == code
 
 
-@pytest.mark.parametrize(("message", "told"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
-def test_error_response_has_the_brokers_message(monkeypatch: pytest.MonkeyPatch, message: str, told: str) -> None:
+@pytest.mark.parametrize(("message", "expected"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
+def test_error_response_has_the_brokers_message(monkeypatch: pytest.MonkeyPatch, message: str, expected: str) -> None:
     """Or the meaning of its code."""
     client = connected(monkeypatch, raising(AssertionError()))
     client.check(SimpleNamespace(error_code=0, error_message=None))
-    with pytest.raises(CommandError, match=f"^user ann: {told}"):
+    with pytest.raises(CommandError, match=f"^user ann: {expected}"):
         client.check(SimpleNamespace(error_code=42, error_message=message), "user ann")
 
 

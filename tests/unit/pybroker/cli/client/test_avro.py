@@ -64,7 +64,7 @@ def test_truncated_or_longer_value_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "data", "told"),
+    ("schema", "data", "expected"),
     [
         (["null", "int"], "04", "no branch 2"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", "no symbol 1"),
@@ -74,8 +74,8 @@ def test_truncated_or_longer_value_is_an_error() -> None:
         ("string", "02ff", "not UTF-8"),
     ],
 )
-def test_hostile_bytes_are_an_error_without_much_memory(schema: object, data: str, told: str) -> None:
-    with pytest.raises(AvroError, match=told):
+def test_hostile_bytes_are_an_error_without_much_memory(schema: object, data: str, expected: str) -> None:
+    with pytest.raises(AvroError, match=expected):
         AvroSchema(schema).decode(bytes.fromhex(data))
 
 

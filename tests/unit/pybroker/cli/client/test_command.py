@@ -11,7 +11,7 @@ from pybroker.cli.client.options import ClientParser
 
 
 @pytest.mark.parametrize(
-    ("failure", "code", "told"),
+    ("failure", "code", "expected"),
     [
         (None, 0, ""),
         (CommandError("orders: no"), 1, "pybroker things: orders: no\n"),
@@ -33,7 +33,7 @@ def test_failures_are_one_line(
     capsys: pytest.CaptureFixture[str],
     failure: BaseException | None,
     code: int,
-    told: str,
+    expected: str,
 ) -> None:
     """With the command's name, without a traceback."""
     monkeypatch.setattr("pybroker.cli.client.session.Session", lambda options: None)
@@ -45,7 +45,7 @@ def test_failures_are_one_line(
     parser = ClientParser("pybroker things", "Things.")
     parser.add_action("list", act, "things")
     assert run(parser, ["list"]) == code
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == expected
 
 
 def test_missing_client_library_is_named_with_its_extra(

@@ -80,13 +80,13 @@ def test_value_of_another_type_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "problem"),
     [
         ("print.keys", "true", "there is no print.keys, but print.timestamp, "),
         ("key.deserializer", "a.B", "Java class"),
     ],
 )
-def test_unknown_properties_are_rejected(key: str, value: str, told: str) -> None:
+def test_unknown_properties_are_rejected(key: str, value: str, problem: str) -> None:
     """They may be misspelt."""
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=problem):
         ConsoleFormat([(key, value)])

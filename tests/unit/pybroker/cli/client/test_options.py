@@ -76,5 +76,5 @@ def test_errors_escape_control_characters(capsys: pytest.CaptureFixture[str]) ->
     """And stay one line."""
     with pytest.raises(SystemExit):
         parser().parse(["list", "evil\x1b[31m\nname"])
-    told = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"
-    assert capsys.readouterr().err == told
+    expected = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"
+    assert capsys.readouterr().err == expected

@@ -125,8 +125,8 @@ def test_no_word_is_lost_at_any_width(rows: list[dict[str, object]], room: int) 
     """No line exceeds the width, or the longest heading with the longest name."""
     lines = table(rows, room)
     assert max(map(len, lines)) <= max(room, len("PARTITIONS  orders-of-the-whole-year"))
-    told = "".join(lines)
-    assert all(word in told for line in table(rows) for text in line.split() for word in text.split(","))
+    expected = "".join(lines)
+    assert all(word in expected for line in table(rows) for text in line.split() for word in text.split(","))
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])
@@ -141,11 +141,11 @@ def test_tables_are_not_cut_without_a_terminal(
 
 
 @pytest.mark.parametrize(
-    ("encoding", "told"), [("utf-8", '"\xc3\xa4"'), ("ascii", '"\\u00e4"'), ("latin-1", '"\\u00e4"')]
+    ("encoding", "expected"), [("utf-8", '"\xc3\xa4"'), ("ascii", '"\\u00e4"'), ("latin-1", '"\\u00e4"')]
 )
-def test_json_is_valid_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str, told: str) -> None:
+def test_json_is_valid_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str, expected: str) -> None:
     """Characters beyond ASCII are only escaped if the encoding is not UTF-8."""
     output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", output)
     show([{"group": "\xe4"}], as_json=True)
-    assert output.buffer.getvalue() == f'{{"group": {told}}}\n'.encode("latin-1")  # type: ignore[attr-defined]
+    assert output.buffer.getvalue() == f'{{"group": {expected}}}\n'.encode("latin-1")  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def test_profiles_are_in_the_config_directory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, "No such file or directory"),
         ("[", "p.toml: "),
@@ -50,13 +50,13 @@ def test_profiles_are_in_the_config_directory() -> None:
         ("[far]\nsasl.username = 'ann'", "far: sasl is not a single value"),
     ],
 )
-def test_missing_profile_is_one_line(tmp_path: Path, content: str | None, told: str) -> None:
+def test_missing_profile_is_one_line(tmp_path: Path, content: str | None, expected: str) -> None:
     path = tmp_path / "p.toml"
     if content is not None:
         path.write_text(content)
     with pytest.raises(UsageError) as raised:
         read_profile("far", {"PYBROKER_PROFILES": str(path)})
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -71,5 +71,5 @@ def test_readable_password_is_a_warning(
     path.write_text(f"[far]\n'{key}' = 'hidden'\n")
     path.chmod(mode)
     assert read_profile("far", {"PYBROKER_PROFILES": str(path)}) == (None, {key: "hidden"})
-    told = f"pybroker: {path}: other users may read the passwords in it: chmod 600\n"
-    assert capsys.readouterr().err == (told if warns else "")
+    expected = f"pybroker: {path}: other users may read the passwords in it: chmod 600\n"
+    assert capsys.readouterr().err == (expected if warns else "")

@@ -77,14 +77,14 @@ def test_bar_takes_one_row_of_the_terminal(tmp_path: Path, command: str, columns
     if command == "verify":
         shutil.copytree(LOGS / "v4.3.1-clean-shutdown", tmp_path, dirs_exist_ok=True)
         line = [sys.executable, "-m", "pybroker", "verify", str(tmp_path)]
-    told, drawn = shown(line, columns)
+    printed, drawn = shown(line, columns)
     rows = [row for row in drawn.split("\r\x1b[K") if row]
     assert drawn.endswith("\r\x1b[K")
     assert rows
     assert all(re.match(r"(Copying|Checking) \[[#.]+", row) for row in rows)
     assert max(map(len, rows)) < columns
-    assert shown(line, None) == (told, "")
-    assert told in ("copied\n", "25 partitions, 0 MB: nothing is wrong (64 notes)\n")
+    assert shown(line, None) == (printed, "")
+    assert printed in ("copied\n", "25 partitions, 0 MB: nothing is wrong (64 notes)\n")
 
 
 def test_no_bar_in_files_and_pipes() -> None:

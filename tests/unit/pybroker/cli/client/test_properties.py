@@ -35,16 +35,16 @@ def test_java_syntax_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a=b\n=c", "client:2: 'c' is not KEY=VALUE"),
         ("a=b\n\na=\\u12", "client:3: malformed"),
         ("a=\xff", "client:1: "),
     ],
 )
-def test_bad_line_is_an_error_with_its_position(tmp_path: Path, text: str, told: str) -> None:
+def test_bad_line_is_an_error_with_its_position(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "client").write_text(text, "latin-1")
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=expected):
         read_properties(tmp_path / "client")
 
 

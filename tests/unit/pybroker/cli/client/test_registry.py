@@ -103,7 +103,7 @@ def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (framed(1, b"\x04a"), "schema 1: 2 bytes are due at 1 of 2"),
         (framed(3, b"{"), "schema 3: "),
@@ -115,11 +115,11 @@ def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest
         (framed(10, b""), "http://registry:8081/schemas/ids/10: 401 Unauthorized"),
     ],
 )
-def test_errors_are_one_line(asked: list[Request], data: bytes, told: str) -> None:
+def test_errors_are_one_line(asked: list[Request], data: bytes, expected: str) -> None:
     """Errors in the value, the schema, and the registry's response."""
     with pytest.raises(CommandError) as raised:
         Registry("http://registry:8081", 1).text(data)
-    assert str(raised.value).startswith(told)
+    assert str(raised.value).startswith(expected)
 
 
 def test_unreachable_registry_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

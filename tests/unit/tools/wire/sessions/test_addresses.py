@@ -66,9 +66,9 @@ def test_addresses_in_responses_are_found() -> None:
     """Of brokers and coordinators. Missing ones are skipped."""
     broker = METADATA.response.fields[1].type.element(node_id=7, host="far", port=9)
     metadata = METADATA.response(brokers=[broker])
-    (told,) = addresses_in(metadata)
-    assert (told.node, told.address) == (7, Address("far", 9))
-    told.replace(Address("near", 10))
+    (found_address,) = addresses_in(metadata)
+    assert (found_address.node, found_address.address) == (7, Address("far", 9))
+    found_address.replace(Address("near", 10))
     assert (metadata.brokers[0].host, metadata.brokers[0].port) == ("near", 10)
     assert list(addresses_in(FIND_COORDINATOR.response(node_id=-1, host="", port=-1))) == []
     assert [each.node for each in addresses_in(FIND_COORDINATOR.response(node_id=3, host="h", port=1))] == [3]

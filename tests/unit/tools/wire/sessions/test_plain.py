@@ -72,9 +72,9 @@ def test_requests_are_named() -> None:
     """One that cannot be decoded has an error instead."""
     frame = encode_request_header(METADATA, 9, 7, "me") + METADATA.request.encode(9, METADATA.request(topics=[]))
     pending = read_request(frame)
-    told = json.loads(described(SessionEvent(Kind.REQUEST, 2, 1.5, frame), pending))
-    assert told.pop("body")["topics"] == []
-    assert told == {
+    line = json.loads(described(SessionEvent(Kind.REQUEST, 2, 1.5, frame), pending))
+    assert line.pop("body")["topics"] == []
+    assert line == {
         "type": "request",
         "connection": 2,
         "at": 1.5,

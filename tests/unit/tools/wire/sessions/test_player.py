@@ -120,8 +120,8 @@ def test_closed_connection_is_a_difference() -> None:
     recorded = session((Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN), (Kind.REQUEST, ASK), (Kind.ANSWER, GIVEN))
     with scripted(None) as script:
         found = differences(script, recorded)
-    told = f"{script.address}: the connection was closed"
-    assert found == [Difference(WHOLE_ANSWER, "an answer", told)] * 2
+    expected_text = f"{script.address}: the connection was closed"
+    assert found == [Difference(WHOLE_ANSWER, "an answer", expected_text)] * 2
 
 
 def test_recorded_close_is_expected() -> None:
@@ -145,10 +145,10 @@ def test_undecodable_response_is_a_difference() -> None:
 
 
 def test_unknown_api_is_compared_by_bytes() -> None:
-    ask, told = b"\x03\xe8\0\x02\0\0\0\x01", b"\0\0\0\x01abc"
-    for now, count in ((told, 0), (told + b"d", 1)):
+    ask, expected_text = b"\x03\xe8\0\x02\0\0\0\x01", b"\0\0\0\x01abc"
+    for now, count in ((expected_text, 0), (expected_text + b"d", 1)):
         with scripted(now) as script:
-            assert len(differences(script, session((Kind.REQUEST, ask), (Kind.ANSWER, told)))) == count
+            assert len(differences(script, session((Kind.REQUEST, ask), (Kind.ANSWER, expected_text)))) == count
 
 
 def test_recorded_address_is_mapped_to_the_current_broker() -> None:

@@ -11,26 +11,26 @@ def test_large_frames_wait_for_memory() -> None:
     """Small ones do not. Waiting ones continue when memory is free."""
 
     async def scenario() -> list[str]:
-        room, told = Room(3 * SMALL_BYTES), []
+        room, admitted = Room(3 * SMALL_BYTES), []
         first_may_end = asyncio.Event()
 
         async def first() -> None:
             async with room.taken(2 * SMALL_BYTES):
-                told.append("first")
+                admitted.append("first")
                 await first_may_end.wait()
 
         async def second() -> None:
             async with room.taken(2 * SMALL_BYTES):
-                told.append("second")
+                admitted.append("second")
 
         tasks = [asyncio.create_task(first()), asyncio.create_task(second())]
-        while not told:
+        while not admitted:
             await asyncio.sleep(0)
         async with room.taken(SMALL_BYTES):
-            told.append("small")
+            admitted.append("small")
         first_may_end.set()
         await asyncio.gather(*tasks)
-        return told
+        return admitted
 
     assert asyncio.run(scenario()) == ["first", "small", "second"]
 

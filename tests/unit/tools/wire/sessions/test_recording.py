@@ -36,7 +36,7 @@ def test_truncated_last_line_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (b"", "line 1 is not a JSON object"),
         (b"\xff\n", "line 1 is not a JSON object"),
@@ -49,7 +49,7 @@ def test_truncated_last_line_is_ignored() -> None:
         (HEAD + line(SESSION[1]).replace(b'"node":3', b'"node":"x"'), "line 2 has unknown content"),
     ],
 )
-def test_invalid_file_is_rejected(data: bytes, told: str) -> None:
+def test_invalid_file_is_rejected(data: bytes, expected: str) -> None:
     """With the line number."""
-    with pytest.raises(RecordingUnreadable, match=told):
+    with pytest.raises(RecordingUnreadable, match=expected):
         list(read(BytesIO(data)))

@@ -36,8 +36,8 @@ def test_values_without_bytes_are_escaped() -> None:
         "checks", "checks", "", (Row("a", None), Row("long name", "x\x1b" * 99), Row("b", {"c": 1}, text="c: 1"))
     )
     long = "x\N{REPLACEMENT CHARACTER}" * 99
-    told = list(as_text(1, step, colour=False))
-    assert told == ["1. checks", "   a          null", f"   long name  {long}", "   b          c: 1", ""]
+    lines = list(as_text(1, step, colour=False))
+    assert lines == ["1. checks", "   a          null", f"   long name  {long}", "   b          c: 1", ""]
 
 
 def test_colour_does_not_change_the_text() -> None:
@@ -49,12 +49,12 @@ def test_colour_does_not_change_the_text() -> None:
 
 
 def test_json_lines_have_all_bytes() -> None:
-    told = json.loads(as_json(STEP))
-    assert (told["type"], told["step"], told["title"], told["about"]) == (
+    lines = json.loads(as_json(STEP))
+    assert (lines["type"], lines["step"], lines["title"], lines["about"]) == (
         "step",
         "decode",
         "decode: fields",
         "What is there.",
     )
-    assert told["rows"][0] == {"name": "acks", "value": -1, "position": 24, "hex": "ffff"}
-    assert len(told["rows"][1]["hex"]) == 198
+    assert lines["rows"][0] == {"name": "acks", "value": -1, "position": 24, "hex": "ffff"}
+    assert len(lines["rows"][1]["hex"]) == 198
