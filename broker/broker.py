@@ -26,6 +26,7 @@ from broker.external_readers.spark.following import follow_queries
 from broker.maintenance.log_cleaner import Cleaner
 from broker.maintenance.log_opening import LogOpening
 from broker.maintenance.log_scheduler import Background
+from broker.maintenance.move_services import MoveServices
 from broker.maintenance.replica_moves import ReplicaMoves
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
@@ -117,7 +118,6 @@ class Broker(ABC):
     metadata: MetadataCache
     publisher: MetadataPublisher
     topics: AutomaticTopics
-    placements: Placements
     features: FeatureSource
     share_states: ShareStates
     verifier: TransactionVerifier
@@ -297,9 +297,24 @@ class Broker(ABC):
         )
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
-        self.moves = ReplicaMoves(self)
         mark_cordoned(config, data.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
+
+    def _wire_moves(self, placements: Placements) -> None:
+        services = MoveServices(
+            config=self.config,
+            clock=self.clock,
+            loop=self.loop,
+            timers=self.timers,
+            logs=self.logs,
+            directory_ids=self.directory_ids,
+            partitions=self.partitions,
+            background=self.background,
+            cleaner=self.cleaner,
+            metadata=self.metadata,
+            placements=placements,
+        )
+        self.moves = ReplicaMoves(services)
 
     def _enforce_quotas(self) -> None:
         enforce_quotas(self.config, self.metadata, self.clock, self.dispatcher, self.server, self.lookups)

@@ -25,6 +25,7 @@ from runtime import logs
 
 if TYPE_CHECKING:
     from broker.control.channel import Channel
+    from broker.control.commands import CommandedParts
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,20 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
         print("pybroker: --until-stdin-ends: standard input is not a pipe, socket or terminal", file=sys.stderr)
         return 2
     return _Run(config, announce, until_stdin_ends, _channel() if control else None).run()
+
+
+def _commanded(broker: MainProcess) -> CommandedParts:
+    from broker.control.commands import CommandedParts
+
+    return CommandedParts(
+        timers=broker.timers,
+        logs=broker.logs,
+        partitions=broker.partitions,
+        background=broker.background,
+        cleaner=broker.cleaner,
+        producer_ids=broker.producer_ids,
+        transactions=broker.transactions,
+    )
 
 
 def _channel() -> Channel:
@@ -142,7 +157,7 @@ class _Run:
             console_url = broker.console.urls[0] if broker.console is not None else None
             _print(announcement(self._config, broker.server.listeners, metrics_url, console_url))
         if self._control is not None:
-            self._control.open(broker, broker.dispatcher)
+            self._control.open(_commanded(broker), broker.dispatcher)
         exit_code = await self._ended
         began = time.monotonic()
         self._service.stopping()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authentication.listeners import authenticate
+from broker.access.authentication.services import AuthenticationServices
 from broker.access.authorization.selection import guard_of
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
@@ -128,7 +129,7 @@ class MainProcess(Broker):
         self.publisher = MetadataPublisher(
             config, self.metadata, self.partitions, self.controller, node.directory_ids, self.loop.call_soon
         )
-        self.placements = self.controller
+        self._wire_moves(self.controller)
         self.controller.subscribe(self.publisher)
         self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.controller.when_published)
         self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
@@ -236,7 +237,7 @@ class MainProcess(Broker):
         self.delegation_tokens.start()
         await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
-        authenticate(listeners, self)
+        authenticate(listeners, self._authentication_services())
         if self._supervisor is not None:
             self._supervisor.queue(self.server.backlog)
         self.lazy_imports.start()
@@ -247,6 +248,19 @@ class MainProcess(Broker):
         if self.console is not None:
             metrics_url = self.endpoint.urls[0] if self.endpoint is not None else None
             self.console.start(self.config, self.server.listeners, metrics_url)
+
+    def _authentication_services(self) -> AuthenticationServices:
+        return AuthenticationServices(
+            config=self.config,
+            loop=self.loop,
+            clock=self.clock,
+            timers=self.timers,
+            offload=self.offload,
+            handshakes=self.handshakes,
+            dispatcher=self.dispatcher,
+            metadata=self.metadata,
+            delegation_tokens=self.delegation_tokens,
+        )
 
     def _sync_metadata(self) -> Deferred[None]:
         """Sync the log here, not in the background thread, which may first have to flush a thousand new files."""

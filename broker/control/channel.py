@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.control.clock import AdjustableClock
-from broker.control.commands import CommandedBroker, Commands, Refused
+from broker.control.commands import CommandedParts, Commands, Refused
 from broker.control.faults import FaultyDispatcher
 from runtime.deferred import Deferred
 
@@ -41,7 +41,7 @@ class Channel:
         self._received = bytearray()
         self._commands: Commands | None = None
 
-    def open(self, broker: CommandedBroker, dispatcher: Dispatcher) -> None:
+    def open(self, broker: CommandedParts, dispatcher: Dispatcher) -> None:
         """Carry out commands from now on, first those that were received before: the broker has started."""
         assert isinstance(dispatcher, FaultyDispatcher)
         dispatcher.call_later = broker.timers.call_later

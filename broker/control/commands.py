@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.control.clock import AdjustableClock
 from broker.control.faults import Fault, FaultyDispatcher
@@ -34,8 +36,8 @@ class Refused(Exception):
     """Why a command was not carried out, in one line."""
 
 
-class CommandedBroker(Protocol):
-    """The broker that commands act on."""
+class CommandedParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a broker that commands act on."""
 
     timers: Timers
     logs: LogManager
@@ -49,7 +51,7 @@ class CommandedBroker(Protocol):
 class Commands:
     """The commands, for one broker. Its methods belong to the event loop's thread."""
 
-    def __init__(self, broker: CommandedBroker, clock: AdjustableClock, dispatcher: FaultyDispatcher) -> None:
+    def __init__(self, broker: CommandedParts, clock: AdjustableClock, dispatcher: FaultyDispatcher) -> None:
         self._broker = broker
         self._clock = clock
         self._dispatcher = dispatcher

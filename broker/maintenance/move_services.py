@@ -6,6 +6,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from broker.maintenance.log_cleaner import Cleaner
     from broker.maintenance.log_scheduler import Background
@@ -24,8 +26,8 @@ class Placements(Protocol):
         """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
 
 
-class MoveServices(Protocol):
-    """A process with log directories. `directory_ids` are their ids by path."""
+class MoveServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What moves between log directories need. `directory_ids` are the ids of the directories by path."""
 
     config: BrokerConfig
     clock: Clock

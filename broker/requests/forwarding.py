@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, cast
 
-from broker.requests.context import ClientConnection
+from broker.requests.context import ClientConnection, RequestContext
+from broker.requests.served_api import Reply, ServedApi
+from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
 
 
@@ -17,3 +20,27 @@ class RequestForwarder(Protocol):
         The client is throttled here as the other process decides. Fails with the errors of its dispatcher, or with
         CloseConnection if it cannot be reached: then the connection ends.
         """
+
+
+class ForwardedApi(ServedApi):
+    """An API whose requests are forwarded undecoded. Request and answer are frames here.
+
+    The other process charges the request to the client's quotas.
+    """
+
+    is_charged = False
+
+    def __init__(self, served: ServedApi) -> None:
+        handler = cast("Callable[[RequestContext, Struct], Reply]", forward)
+        super().__init__(served.key, served.served, served.advertised, handler=handler)
+
+    def decoder(self, api: Api, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+        def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:
+            return bytes(frame), len(frame)
+
+        return cast("Callable[[ReadBuffer, int], tuple[Struct, int]]", keep)
+
+
+def forward(ctx: RequestContext, frame: bytes, *, forwarder: RequestForwarder) -> Deferred[list[Chunk]]:
+    """Forward a request. Fails with the error of the other process's dispatcher: then the connection is closed."""
+    return forwarder.forward(ctx.connection, frame).then(lambda answer: [answer])

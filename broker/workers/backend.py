@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from config import BrokerConfig
     from controller.controller import Controller
     from controller.quorum import MetadataQuorum
+    from coordinator.transaction.transaction import TopicPartition
     from runtime.timers import Timers
     from storage.log_manager import LogManager
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 class MarkersInWaiting(Protocol):
     """The transaction coordinator's markers that wait for their partitions."""
 
-    def worker_is_back(self, worker: int) -> None:
-        """Write the markers that wait for a worker's partitions."""
+    def retry_markers(self, is_ready: Callable[[TopicPartition], bool]) -> None:
+        """Write the markers that wait for partitions that are ready now."""
 
 
 class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):

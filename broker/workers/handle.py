@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from broker.process.placement import worker_of
 from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.workers.backend import WorkerBackend
 from broker.workers.forwarded import serve_forwarded
@@ -221,9 +222,13 @@ class WorkerHandle:
             self._started = None  # from now on it is a restart, after a crash
         else:
             log.info("%s is back after %.1f s", self, self._backend.loop.time() - self._began_s)
-            self._backend.transactions.worker_is_back(self._number)
+            self._backend.transactions.retry_markers(self._has)
         if self._is_open:
             self.tell(Open())
+
+    def _has(self, place: tuple[str, int]) -> bool:
+        """Return whether the worker has a partition."""
+        return worker_of(*place, self._backend.config.num_workers) == self._number
 
     def _on_silence(self) -> None:
         log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)

@@ -8,17 +8,15 @@ requests undecoded: a new API is forwarded unless it is named below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Mapping
 
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.error_reply import error_reply
-from broker.requests.forwarding import RequestForwarder
+from broker.requests.forwarding import ForwardedApi
 from broker.requests.served_api import Reply, ServedApi
 from protocol.api_keys import ApiKey
 from protocol.error_codes import ErrorCode
-from protocol.schema import Api, Chunk, ReadBuffer, Struct
-from runtime.deferred import Deferred
+from protocol.schema import Struct
 
 SERVED_HERE = frozenset(
     {
@@ -90,27 +88,3 @@ def _not_coordinator(ctx: RequestContext, request: Struct) -> Reply:
 
 def _nothing(ctx: RequestContext, request: Struct) -> Reply:
     return ctx.api.response()
-
-
-class ForwardedApi(ServedApi):
-    """An API whose requests are forwarded undecoded. Request and answer are frames here.
-
-    The main process charges the request to the client's quotas.
-    """
-
-    is_charged = False
-
-    def __init__(self, served: ServedApi) -> None:
-        handler = cast("Callable[[RequestContext, Struct], Reply]", forward)
-        super().__init__(served.key, served.served, served.advertised, handler=handler)
-
-    def decoder(self, api: Api, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
-        def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:
-            return bytes(frame), len(frame)
-
-        return cast("Callable[[ReadBuffer, int], tuple[Struct, int]]", keep)
-
-
-def forward(ctx: RequestContext, frame: bytes, *, forwarder: RequestForwarder) -> Deferred[list[Chunk]]:
-    """Forward a request to the main process. Fails with its dispatcher's error: then the connection is closed."""
-    return forwarder.forward(ctx.connection, frame).then(lambda answer: [answer])

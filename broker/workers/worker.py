@@ -93,7 +93,7 @@ class Worker(Broker):
         node = self._opened
         number = self._begin.number
         self._wire_data(node, self.config.node_id + number)
-        controller = self.placements = RemoteController(self.config, node.image, self.link)
+        controller = RemoteController(self.config, node.image, self.link)
         self.metadata = MetadataCache(self._begin.cluster_id, node.image)
         self.publisher = MetadataPublisher(
             self.config,
@@ -104,6 +104,7 @@ class Worker(Broker):
             self.loop.call_soon,
             number,
         )
+        self._wire_moves(controller)
         self._follower = MetadataFollower(node.image, self.publisher, self._begin.last_offset)
         self.topics = AutomaticTopics(self.metadata, self.publisher, controller, self.publisher.when_published)
         self.features = RemoteFeatures(self._follower, self._begin.kraft_version)

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _TOKEN_PACKAGES = ("jwt", "cryptography")
 
 
-def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) -> None:
+def authenticate(listeners: Sequence[Listener], services: AuthenticationServices) -> None:
     """Set up TLS and SASL for the listeners that use them. Later changes of their settings take effect too.
 
     Raises CannotBind if the certificates of a listener cannot be used, the key for its salts cannot be stored, or the
@@ -33,7 +33,7 @@ def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) 
     """
     for listener in listeners:
         if listener.security_protocol.endswith("SSL"):
-            _secure(listener, broker)
+            _secure(listener, services)
     asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
     if not asking:
         return
@@ -44,15 +44,15 @@ def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) 
     from config.sasl import OAUTHBEARER, enabled_mechanisms
 
     try:
-        secret = scram_key(broker.config.metadata_log_dir)
+        secret = scram_key(services.config.metadata_log_dir)
     except OSError as error:
         raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
-    pace = LoginPace(broker.loop.call_soon)
+    pace = LoginPace(services.loop.call_soon)
     current: dict[str, SaslListener] = {}
     validators = {
-        listener.name: _token_validator(broker, listener.name)
+        listener.name: _token_validator(services, listener.name)
         for listener in asking
-        if OAUTHBEARER in enabled_mechanisms(broker.config, listener.name)
+        if OAUTHBEARER in enabled_mechanisms(services.config, listener.name)
     }
 
     def refresh(config: BrokerConfig) -> None:
@@ -60,19 +60,19 @@ def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) 
             current[listener.name] = sasl_listener(
                 config,
                 listener.name,
-                broker.metadata.image,
+                services.metadata.image,
                 secret,
-                broker.delegation_tokens,
+                services.delegation_tokens,
                 validators.get(listener.name),
             )
 
     def welcome(connection: Connection) -> None:
         listener = current[connection.listener_name]
-        SaslAuthenticator(connection, listener, broker.dispatcher, broker.timers, broker.clock, pace)
+        SaslAuthenticator(connection, listener, services.dispatcher, services.timers, services.clock, pace)
 
-    refresh(broker.config)
-    broker.config.examine_by(partial(_examine_sasl, broker.config))
-    broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
+    refresh(services.config)
+    services.config.examine_by(partial(_examine_sasl, services.config))
+    services.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
     for listener in asking:
         listener.welcome = welcome
 
@@ -86,10 +86,10 @@ def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
     return None if problem is None else lambda: problem
 
 
-def _token_validator(broker: AuthenticationServices, listener_name: str) -> Validate:
+def _token_validator(services: AuthenticationServices, listener_name: str) -> Validate:
     from config.sasl import unsecured_options
 
-    options = unsecured_options(broker.config, listener_name)
+    options = unsecured_options(services.config, listener_name)
     if options is not None:
         from security.sasl.unsecured_token import UnsecuredValidator
 
@@ -98,7 +98,7 @@ def _token_validator(broker: AuthenticationServices, listener_name: str) -> Vali
             " only; sasl.oauthbearer.jwks.endpoint.url sets the keys that sign tokens",
             listener_name,
         )
-        return UnsecuredValidator(options, broker.clock.now_ms)
+        return UnsecuredValidator(options, services.clock.now_ms)
 
     from importlib.util import find_spec
 
@@ -110,17 +110,17 @@ def _token_validator(broker: AuthenticationServices, listener_name: str) -> Vali
     from broker.access.authentication.token_validator import token_validator
 
     try:
-        return token_validator(broker, listener_name)
+        return token_validator(services, listener_name)
     except JwksError as error:
         raise CannotBind(f"{listener_name}: the keys of tokens cannot be read: {error}") from None
 
 
-def _secure(listener: Listener, broker: AuthenticationServices) -> None:
+def _secure(listener: Listener, services: AuthenticationServices) -> None:
     from broker.access.authentication.tls_listener import TlsListener
     from config.tls_context import TlsError
     from security.principal_rules import RulesError
 
     try:
-        listener.connect = TlsListener(listener, broker).connect
+        listener.connect = TlsListener(listener, services).connect
     except (TlsError, RulesError) as error:
         raise CannotBind(f"{listener.name}: {error}") from None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from broker.access.authentication.delegation_tokens import DelegationTokens
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from runtime.timers import Timers
 
 
-class AuthenticationServices(Protocol):
-    """The process whose listeners authenticate. `handshakes` are threads for steps of TLS handshakes."""
+class AuthenticationServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What listeners that authenticate need. `handshakes` are threads for steps of TLS handshakes."""
 
     config: BrokerConfig
     loop: AbstractEventLoop

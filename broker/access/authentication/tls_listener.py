@@ -37,10 +37,10 @@ _LOOK_MS = 10_000
 class TlsListener:
     """Makes TLS connections for one listener. Raises TlsError if it cannot."""
 
-    def __init__(self, listener: Listener, broker: AuthenticationServices) -> None:
+    def __init__(self, listener: Listener, services: AuthenticationServices) -> None:
         self._listener = listener
-        self._broker = broker
-        config = broker.config
+        self._services = services
+        config = services.config
         self._settings = TlsSettings(config, listener.name, listener.security_protocol)
         self._seen = self._modified()
         self._secured = self._settings.secured()
@@ -51,14 +51,14 @@ class TlsListener:
         prefix = f"listener.name.{listener.name.lower()}."
         config.subscribe([*KEYS, *(prefix + key for key in KEYS)], self._on_config)
         config.examine_by(self._examine)
-        broker.timers.call_later(_LOOK_MS, self._look)
+        services.timers.call_later(_LOOK_MS, self._look)
 
     def connect(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
     ) -> TlsTransport:
         """Return the transport of a new connection."""
         context = self._secured.context
-        return TlsTransport(loop, sock, connection, hang_ups, context, self._broker.handshakes, self._on_secured)
+        return TlsTransport(loop, sock, connection, hang_ups, context, self._services.handshakes, self._on_secured)
 
     def _on_secured(self, connection: Connection, certificate: bytes | None) -> None:
         """Set the principal of the client from its certificate, if it has one and the listener has no SASL."""
@@ -69,7 +69,7 @@ class TlsListener:
         return tuple(_modified_ns(path) for path in self._settings.files)
 
     def _look(self) -> None:
-        self._broker.timers.call_later(_LOOK_MS, self._look)  # first, so that a failure does not end the checks
+        self._services.timers.call_later(_LOOK_MS, self._look)  # first, so that a failure does not end the checks
         if self._modified() != self._seen:
             self._reload()
 
@@ -86,7 +86,7 @@ class TlsListener:
     def _reload(self) -> None:
         """Reload the certificates for new connections. If they cannot be used, the old ones stay."""
         self._seen = self._modified()
-        self._under_way = self._broker.offload(self._settings.secured)  # hashing a password may take long
+        self._under_way = self._services.offload(self._settings.secured)  # hashing a password may take long
         self._under_way.add_done_callback(self._on_read)
 
     def _on_read(self, read: Deferred[Secured]) -> None:

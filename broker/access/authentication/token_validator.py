@@ -70,17 +70,17 @@ class TokenValidator:
         return Token(user.strip(), min(int(claims["exp"]) * 1000, LATEST_MS))
 
 
-def token_validator(broker: AuthenticationServices, listener_name: str) -> TokenValidator:
+def token_validator(services: AuthenticationServices, listener_name: str) -> TokenValidator:
     """Return the validator of a listener, with the provider's keys. Blocks. Raises JwksError."""
-    config = broker.config
+    config = services.config
 
     def value(key: str) -> Any:
         return config.get_for_mechanism(listener_name, MECHANISM, f"{_PREFIX}jwks.endpoint.{key}")
 
     jwks = Jwks(
         value("url"),
-        broker.timers,
-        broker.offload,
+        services.timers,
+        services.offload,
         refresh_ms=value("refresh.ms"),
         backoff_ms=value("retry.backoff.max.ms"),
     )

@@ -22,7 +22,6 @@ from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.coordinators.transaction.ending import Ending
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
-from broker.process.placement import worker_of
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.shard import Producer
@@ -195,14 +194,10 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
 
     def _groups_loaded(self, partition: int) -> None:
         """Write the markers that wait for a partition of `__consumer_offsets`, which is loaded now."""
-        self._hurry(lambda place: place == (CONSUMER_OFFSETS, partition))
+        self.retry_markers(lambda place: place == (CONSUMER_OFFSETS, partition))
 
-    def worker_is_back(self, worker: int) -> None:
-        """Write the markers that wait for the partitions of a worker that has restarted."""
-        count = self._environment.config.num_workers
-        self._hurry(lambda place: worker_of(*place, count) == worker)
-
-    def _hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
+    def retry_markers(self, is_ready: Callable[[TopicPartition], bool]) -> None:
+        """Write the markers that wait for partitions that are ready now."""
         for ending in list(self._ending.values()):
             ending.hurry(is_ready)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from signal import SIGKILL
 from subprocess import Popen
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from broker.process.placement import worker_of
 from broker.process.start_errors import StartInterrupted
 from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
@@ -21,6 +23,8 @@ from broker.workers.messages import (
 )
 from runtime.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
+
+WORKERS = 2
 
 
 class WorkersLink:
@@ -44,13 +48,13 @@ class WorkersLink:
 
 
 class Transactions:
-    """Records which workers came back."""
+    """Records the workers whose partitions are ready."""
 
     def __init__(self) -> None:
-        self.back: list[int] = []
+        self.ready: list[int] = []
 
-    def worker_is_back(self, worker: int) -> None:
-        self.back.append(worker)
+    def retry_markers(self, is_ready: Callable[[tuple[str, int]], bool]) -> None:
+        self.ready += {worker_of("t", index, WORKERS) for index in range(10) if is_ready(("t", index))}
 
 
 @pytest.fixture
@@ -62,7 +66,9 @@ def link() -> WorkersLink:
 def member(link: WorkersLink) -> WorkerHandle:
     loop: Any = FakeLoop()
     loop.time = lambda: 0.0
-    broker: Any = SimpleNamespace(loop=loop, transactions=Transactions(), share_states=None)
+    broker: Any = SimpleNamespace(
+        loop=loop, transactions=Transactions(), share_states=None, config=SimpleNamespace(num_workers=WORKERS)
+    )
     made = WorkerHandle(broker, 1, [])
     made._link = link  # type: ignore[assignment]
     return made
@@ -223,7 +229,7 @@ def test_wait_for_a_hanging_process_is_limited(
 def test_transactions_learn_of_a_worker_that_is_back(member: WorkerHandle) -> None:
     """They have markers to write there. At the start of the broker there are none."""
     member._serve(Ready())
-    assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]
+    assert member._backend.transactions.ready == [1]  # type: ignore[attr-defined]
 
     async def scenario() -> None:
         member._backend.loop = asyncio.get_running_loop()
@@ -232,4 +238,4 @@ def test_transactions_learn_of_a_worker_that_is_back(member: WorkerHandle) -> No
         member.kill()
 
     asyncio.run(scenario())
-    assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]
+    assert member._backend.transactions.ready == [1]  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from broker.access.authentication.delegation_tokens import may_ask
 from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
+from broker.requests.forwarding import ForwardedApi
 from broker.requests.served_api import discover
 from broker.workers.forwarded import serve_forwarded
 from broker.workers.forwarder import LinkForwarder
@@ -19,7 +20,6 @@ from broker.workers.requests import (
     LISTS_OF_ALL_BROKERS,
     OF_COORDINATORS,
     SERVED_HERE,
-    ForwardedApi,
     apis_of_a_worker,
 )
 from protocol.error_codes import ErrorCode

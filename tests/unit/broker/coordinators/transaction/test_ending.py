@@ -167,7 +167,7 @@ def test_failing_marker_does_not_block_others(
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_marker_is_written_soon_after_its_worker_is_back(tmp_path: Path):
+def test_marker_is_written_once_its_partition_is_ready(tmp_path: Path):
     """A worker that dies repeatedly is away for half a minute, so the retry delay has become long."""
     broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
     away = True
@@ -187,10 +187,10 @@ def test_marker_is_written_soon_after_its_worker_is_back(tmp_path: Path):
         assert broker.client.end("x", ("P0", 0), True) == "NONE"
         broker.advance(30_000)
         away = False
-        broker.transactions.worker_is_back(2)
+        broker.transactions.retry_markers(lambda place: place != ("t", theirs))
         broker.settle()
         assert broker.client.describe("x").startswith("PrepareCommit")
-        broker.transactions.worker_is_back(1)
+        broker.transactions.retry_markers(lambda place: place == ("t", theirs))
         broker.settle()
         assert broker.client.describe("x").startswith("CompleteCommit")
     finally:
