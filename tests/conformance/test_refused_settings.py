@@ -6,7 +6,8 @@ requests only validate. The sentence is our own; it names the key where Apache K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -21,6 +22,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.recorded_answers import RecordedAnswers
 
 _TOPIC_RESOURCE, _SET, _APPEND, _SUBTRACT = 2, 0, 2, 3
 NAME = "refused-settings"
@@ -70,42 +72,60 @@ def ask_alter(client: DataClient, settings: Mapping[str, str], operation: int = 
     return ErrorCode(answer.error_code), answer.error_message or ""
 
 
+def answers(broker: RunningBroker, settings: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the name of the error and its message, by the way to set these."""
+    with DataClient(HOST, broker.port) as client:
+        found = {
+            "create": ask_create(client, settings),
+            "set": ask_alter(client, settings),
+            "append": ask_alter(client, settings, _APPEND),
+            "subtract": ask_alter(client, settings, _SUBTRACT),
+        }
+    return {way: (error.name, message) for way, (error, message) in found.items()}
+
+
 def differences(
-    ours: RunningBroker, kafka: RunningBroker, settings: Mapping[str, str]
-) -> list[tuple[str, tuple[ErrorCode, str], tuple[ErrorCode, str]]]:
+    ours: Mapping[str, Sequence[str]], kafka: Mapping[str, Sequence[str]], settings: Mapping[str, str]
+) -> list[tuple[str, Sequence[str], Sequence[str]]]:
     found = []
-    ways: dict[str, Callable[[DataClient], tuple[ErrorCode, str]]] = {
-        "create": lambda client: ask_create(client, settings),
-        "set": lambda client: ask_alter(client, settings),
-        "append": lambda client: ask_alter(client, settings, _APPEND),
-        "subtract": lambda client: ask_alter(client, settings, _SUBTRACT),
-    }
-    with DataClient(HOST, ours.port) as one, DataClient(HOST, kafka.port) as other:
-        for way, ask in ways.items():
-            mine, theirs = ask(one), ask(other)
-            names = [key for key in settings if key and key in theirs[1]]
-            if mine[0] is not theirs[0] or (names and not any(key in mine[1] for key in settings if key)):
-                found.append((way, mine, theirs))
+    for way, theirs in kafka.items():
+        mine = ours[way]
+        names = [key for key in settings if key and key in theirs[1]]
+        if mine[0] != theirs[0] or (names and not any(key in mine[1] for key in settings if key)):
+            found.append((way, mine, theirs))
     return found
 
 
 @pytest.fixture(scope="module")
-def pair(shared_broker: Callable[[str], RunningBroker]) -> tuple[RunningBroker, RunningBroker]:
-    both = shared_broker("ours"), shared_broker("kafka")
-    for broker in both:
+def broker(shared_broker: Callable[[str], RunningBroker]) -> Callable[[str], RunningBroker]:
+    """Return a function that returns the broker of a kind, which has the topic."""
+
+    @functools.cache
+    def with_topic(kind: str) -> RunningBroker:
+        broker = shared_broker(kind)
         with DataClient(HOST, broker.port) as client:
             client.create_topic(NAME)
-    return both
+        return broker
+
+    return with_topic
 
 
 @pytest.mark.parametrize("key", sorted(TOPIC_KEYS.keys() - {own.name for own in OWN_TOPIC_KEYS}))
-def test_values_of_each_key(key: str, pair: tuple[RunningBroker, RunningBroker]) -> None:
+def test_values_of_each_key(key: str, broker: Callable[[str], RunningBroker], recorded: RecordedAnswers) -> None:
     """Bad input: INVALID_CONFIG for values that the validator rejects, nothing for others."""
-    found = {value: wrong for value in VALUES if (wrong := differences(*pair, {key: value}))}
+
+    def ask(kind: str) -> list[dict[str, tuple[str, str]]]:
+        return [answers(broker(kind), {key: value}) for value in VALUES]
+
+    asked = zip(VALUES, ask("ours"), recorded.of(key, lambda: ask("kafka")), strict=True)
+    found = {value: wrong for value, ours, kafka in asked if (wrong := differences(ours, kafka, {key: value}))}
     assert not found
 
 
 @pytest.mark.parametrize("settings", COMBINATIONS, ids=str)
-def test_conflicting_settings(settings: Mapping[str, str], pair: tuple[RunningBroker, RunningBroker]) -> None:
+def test_conflicting_settings(
+    settings: Mapping[str, str], broker: Callable[[str], RunningBroker], recorded: RecordedAnswers
+) -> None:
     """And keys that do not exist (any more)."""
-    assert not differences(*pair, settings)
+    kafka = recorded.of(str(settings), lambda: answers(broker("kafka"), settings))
+    assert not differences(answers(broker("ours"), settings), kafka, settings)
