@@ -1,4 +1,4 @@
-"""Topics that exist because somebody uses them: internal topics, and those of auto.create.topics.enable."""
+"""Topics that are created on first use: internal topics, and those of auto.create.topics.enable."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from runtime.deferred import Deferred
 
 
 class TopicCreator(Protocol):
-    """Creates topics by the rules for internal and automatic ones: the controller, or the way to it."""
+    """Creates topics by the rules for internal and automatic ones: the controller, or its proxy in a worker."""
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
-        """Create topics. Failures are logged: no client asked. `admit` may refuse the partitions of each."""
+        """Create topics. Failures are logged, because no client waits. `admit` may refuse the partitions of each."""
 
 
 class AutomaticTopics:
-    """Creates the topics of which this process sees a first use.
+    """Creates topics when this process first uses them.
 
     Args:
-        when_published: resolves once all changes of the metadata so far can be relied on.
+        when_published: resolves once all metadata changes so far are applied.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class AutomaticTopics:
         self._when_published = when_published
 
     def create(self, names: Iterable[str], admit: Admit = unlimited) -> None:
-        """Create topics; nobody waits for them. `admit` may refuse the partitions of each."""
+        """Create topics without waiting. `admit` may refuse the partitions of each."""
         self._creator.auto_create(names, admit)
 
     def partition_count(self, name: str) -> int:

@@ -330,7 +330,7 @@ class Broker(ABC):
         self.moves.start()
 
     async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
-        """Close what a failed start has opened."""
+        """Close everything that a failed start has opened."""
         for listener in listeners:
             listener.close()
         self.lazy_imports.stop()
@@ -401,7 +401,7 @@ class Broker(ABC):
         """React to a log directory that has just gone offline."""
         log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
         if hasattr(self, "publisher") and not self._stopping:  # else the start handles it once all parts exist
-            self.loop.call_soon(self._go_on_without, directory)  # after the code that met the failure
+            self.loop.call_soon(self._go_on_without, directory)  # after the code that found the failure
 
     @abstractmethod
     def _go_on_without(self, directory: LogDirectory) -> None:

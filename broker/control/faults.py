@@ -1,6 +1,6 @@
-"""A dispatcher that makes requests fail as a test has ordered.
+"""A dispatcher that makes requests fail on a test's command.
 
-A fault applies to one API and to a number of requests. Faults of an API apply in the order in which they were ordered;
+A fault applies to one API and to a number of requests. Faults of an API apply in the order of the commands;
 later requests are served normally. A delayed request blocks its connection, as any unanswered request does.
 """
 
@@ -45,7 +45,7 @@ class Fault(msgspec.Struct):
 
 
 class FaultyDispatcher(Dispatcher):
-    """A dispatcher that applies ordered faults."""
+    """A dispatcher that applies faults."""
 
     __slots__ = ("_faults", "call_later")
 
@@ -67,7 +67,7 @@ class FaultyDispatcher(Dispatcher):
     def dispatch(
         self, connection: ClientConnection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        if not again and self._faults:  # a request that is dispatched again has had its fault
+        if not again and self._faults:  # a fault was already applied to a request that is dispatched again
             key = bytes(frame[_API_KEY])
             if key in self._faults and len(frame) >= 8:
                 return self._spoil(self._next_of(key), connection, frame)

@@ -2,8 +2,8 @@
 
 `BROKER_KEYS` may be in server.properties, `DYNAMIC_ONLY_KEYS` only among a broker's dynamic values, `TOPIC_KEYS` on
 topics, `GROUP_KEYS` on groups, `CLIENT_METRICS_KEYS` on client metrics subscriptions, `QUOTA_KEYS` on users, clients
-and addresses. `LEGACY_TOPIC_KEYS` are topic keys of former versions: taken with `pybroker.legacy.versions`, else
-refused as Kafka 4 refuses them, but no surprise in an old directory.
+and addresses. `LEGACY_TOPIC_KEYS` are topic keys of former versions: accepted with
+`pybroker.legacy.versions`, else rejected as by Kafka 4; the metadata of an old directory may still have them.
 """
 
 from ..key import table

@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Where Bitnami's image has its entry point: its variables are understood by what is run
+# The path of the entry point in Bitnami's image; the started script reads its variables
 exec "$@"

@@ -1,6 +1,6 @@
-"""Frames of Fetch responses without errors for read_uncommitted readers, encoded without values in between.
+"""Frames of Fetch responses without errors for read_uncommitted readers, encoded without intermediate objects.
 
-A frame equals the one that `protocol.fetch_answer.fetch_encoder` makes of the same response.
+A frame equals that of `protocol.fetch_answer.fetch_encoder` for the same response.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from protocol.schema import Chunk
 _NULL = -1
 #: Index, high watermark, last stable offset, log start offset, records and their size.
 PlainRow: TypeAlias = "tuple[int, int, int, int, Chunk, int]"
-# What COMPACT_DATA has, and the length of the records as a varint of one or two bytes.
+# The fields of COMPACT_DATA, and the length of the records as a varint of one or two bytes.
 _COMPACT_DATA_ONE, _COMPACT_DATA_TWO = Layout(">ihqqqBiB").pack, Layout(">ihqqqBiBB").pack
 _ONE_BYTE, _TWO_BYTES = 0x7F, 0x3FFF
 _NO_TAGS = b"\0"
@@ -25,9 +25,9 @@ _NO_TAGS = b"\0"
 def answer_plain(
     correlation_id: int, session_id: int, topics: list[tuple[bytes, list[PlainRow]]]
 ) -> bytes | list[Chunk]:
-    """Return the frame of a good answer by topic id, as `fetch_encoder` makes it of the same (v13-v18).
+    """Return the frame of a successful answer by topic id, equal to that of `fetch_encoder` (v13-v18).
 
-    It is one piece where no records are in files. `topics`: ids and partitions; a topic without partitions is left out.
+    It is one piece if no records are in files. `topics`: ids and partitions; a topic without partitions is left out.
     """
     parts: list[bytes] = [unsigned_varint(sum(1 for _, rows in topics if rows) + 1)]
     chunks: list[Chunk] = []
@@ -68,10 +68,10 @@ def answer_plain(
 
 
 # Size, correlation id, no tagged fields, no throttle time, error code, session id, one topic; then the bytes that name
-# it, and: one partition, what COMPACT_DATA has, and the size of the records.
+# it, and: one partition, the fields of COMPACT_DATA, and the size of the records.
 _ONE_FRONT, _ONE_BACK = "iix4xhiB", "sBihqqqBi"
 _ONE_END = b"\0\0\0"
-# The same before v12; the bytes that name the topic have their length in front.
+# The same before v12; the length precedes the bytes that name the topic.
 _PLAIN_FRONT, _PLAIN_BACK = "ii4xhii", "siihqqqiii"
 _NOTHING = Layout(">iix4xhiBx")
 _PLAIN_NOTHING = Layout(">ii4xhii")
@@ -93,17 +93,17 @@ def answer_one(
     log_start_offset: int,
     records: Chunk,
 ) -> list[Chunk]:
-    """Return the frame of the good answer about one partition, to a reader of everything (v11-v18).
+    """Return the frame of a successful answer for one partition, to a read_uncommitted consumer (v11-v18).
 
-    It is what `fetch_encoder` makes of the same, without the values in between. `key` is what names the topic in this
-    version: its id, or its name with the length in front. The frame is one piece where the records are bytes.
+    It equals that of `fetch_encoder`, without intermediate objects. `key` names the topic in this version: its id, or
+    its name after its length. The frame is one piece if the records are bytes.
     """
     size = len(records)
     if version >= FIRST_FLEXIBLE:
         layout = _one_layout(_ONE_FRONT, len(key), _ONE_BACK)
         length = unsigned_varint(size + 1)
         head = layout.pack(
-            layout.size - 1 + len(length) + size,  # the size leaves out itself, and there are the three ends
+            layout.size - 1 + len(length) + size,  # without the size itself, with the three ends
             correlation_id,
             0,
             session_id,
@@ -129,7 +129,7 @@ def answer_one(
 
 
 def answer_nothing(version: int, correlation_id: int, session_id: int) -> list[Chunk]:
-    """Return the frame of the answer in a session that has nothing to say (v11-v18)."""
+    """Return the frame of the empty answer in a session (v11-v18)."""
     if version < FIRST_FLEXIBLE:
         return [_PLAIN_NOTHING.pack(_PLAIN_NOTHING.size - SIZE_BYTES, correlation_id, 0, session_id, 0)]
     return [_NOTHING.pack(_NOTHING.size - SIZE_BYTES, correlation_id, 0, session_id, 1)]

@@ -20,7 +20,7 @@ _CONSUMER = -1
 #: More partitions of one topic, or more topics, are left to the schema, which bounds the elements of a request.
 _MOST_ELEMENTS = 1 << 14
 
-#: Wait, least and most bytes, isolation level, session and its epoch, number of topics; before v15 behind the replica.
+#: Wait, least and most bytes, isolation level, session and its epoch, number of topics; before v15 after the replica.
 _HEAD = Layout(">iiibiiB")
 _REPLICA = Layout(">i")
 _TOPIC_ID_SIZE = 16
@@ -34,7 +34,7 @@ _END = b"\1\1\0"
 AskedPartition: TypeAlias = "tuple[int, int, int, int, int, int, int]"
 
 
-#: The id of a topic, and the partitions that are asked for.
+#: The id of a topic, and its requested partitions.
 AskedTopic: TypeAlias = "tuple[bytes, list[AskedPartition]]"
 #: Wait (ms), least and most bytes, isolation level, session id and epoch, and the topics.
 PlainFetch: TypeAlias = "tuple[int, int, int, int, int, int, list[AskedTopic]]"

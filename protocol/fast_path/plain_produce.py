@@ -29,17 +29,17 @@ _MOST_ELEMENTS = 1 << 14
 #: of partitions, index, two bytes of the size of the records, of which the second may be the first of them.
 _ONE = Layout(">bhiB16sBiBB")
 _ONE_SIZE = _ONE.size - 1
-#: The same before and behind a topic's name.
+#: The same parts, before and after a topic's name.
 _ONE_HEAD, _ONE_TAIL = Layout(">bhiBB"), Layout(">BiBB")
-#: Counts in front of an array of one element.
+#: The encoded count of an array with one element.
 _ONE_ELEMENT = 2
 #: The ends of a partition, a topic and the request, without tagged fields.
 _THREE_ENDS = b"\0\0\0"
 #: Transactional id, acks, timeout, and the number of topics.
 _HEAD = Layout(">bhiB")
 _TOPIC_ID_SIZE = 16
-#: Index of a partition, the size of its records if that takes two bytes, as most sizes do, and what `_unpack_batch`
-#: reads of the batch.
+#: Index of a partition, the size of its records if that takes two bytes, as most sizes do, and the fields
+#: of `_unpack_batch`.
 _unpack_partition = Layout(">iBB8xi4xb5xB").unpack_from
 _INDEX_SIZE, _TWO_BYTES_SIZE = 4, 2
 #: The size is a length + 1; the length in a batch excludes base offset and length.
@@ -70,7 +70,7 @@ Topic: TypeAlias = "tuple[bytes, str, Wanted]"
 def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, bytes, str, int, memoryview] | None:
     """Return acks, key, name, index and records of a plain request for a single partition, as `parse` does.
 
-    None: it is for more than one, or not plain, or malformed.
+    None: it has several partitions, is not plain, or is malformed.
     """
     name = ""
     try:

@@ -80,7 +80,7 @@ def command_line() -> OneLineParser:
     package.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR|FILE.zip", help="the output, which must not exist yet"
     )
-    verb("init", _init, "write a specification to begin with")
+    verb("init", _init, "write a small specification as a start")
     return parser
 
 
@@ -125,9 +125,7 @@ def _explain(options: argparse.Namespace) -> int:
         for one in plan(spark, pipeline):
             query = one.query
             print(f"{query.name}: {query.source_name} -> {query.sink.place()}, checkpoint {query.checkpoint}")
-            one.rows.select("*").explain(
-                mode="formatted"
-            )  # of what SQL gave Spark does not know yet that it is a stream
+            one.rows.select("*").explain(mode="formatted")  # Spark does not know yet that the SQL's result is a stream
     return 0
 
 

@@ -269,7 +269,10 @@ def test_user_has_the_rights_of_acl_entries(sh: Shell, broker: Broker, tmp_path:
         ("consume orders --group shop --offset 3", "consume: --group continues at the group's offsets"),
         ("groups reset-offsets shop", "groups reset-offsets: one of the arguments --to --to-earliest "),
         ("groups list --state idle", "groups list: argument --state: 'idle' names no states: they are stable, empty, "),
-        ("groups reset-offsets shop --shift-by one", "groups reset-offsets: argument --shift-by: 'one' is no whole"),
+        (
+            "groups reset-offsets shop --shift-by one",
+            "groups reset-offsets: argument --shift-by: 'one' is not an integer",
+        ),
         (
             "groups reset-offsets shop --to-datetime 2026",
             "groups reset-offsets: argument --to-datetime: '2026' is not a time",

@@ -47,13 +47,13 @@ class LoginPace:
         return self._spent_ns < _SLICE_NS
 
     def has_room(self, size: int) -> bool:
-        """Whether a step that holds so many bytes may wait."""
+        """Whether a step that holds `size` bytes may wait."""
         return size <= _SMALL_BYTES or self._held_bytes + size <= _MOST_HELD_BYTES
 
     def __call__(self, step: Callable[[], T | None], held_bytes: int = 0) -> T | Deferred[T] | None:
         """Return what `step()` returns, now or in a later turn. If that is None, the Deferred is not resolved.
 
-        `held_bytes`: what it holds while it waits.
+        `held_bytes`: the memory that it holds while it waits.
         """
         if not self._turn_begun:
             self._turn_begun = True

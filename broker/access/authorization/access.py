@@ -24,7 +24,7 @@ _NAMES = ("name", "topic", "topic_name")
 
 
 class AccessPolicy(Protocol):
-    """The authorizer and what its questions need."""
+    """The authorizer, and the settings that its checks need."""
 
     @property
     def authorizer(self) -> Authorizer: ...
@@ -64,7 +64,7 @@ class Access:
         return self._ctx.api_version
 
     def may(self, operation: Operation, kind: ResourceType, name: str, *, tell: bool = True) -> bool:
-        """Whether the client may do that. A refusal is logged with `tell`: not where a list only gets shorter."""
+        """Whether the client may do that. With `tell`, a refusal is logged; not if it only shortens a list."""
         verdict = self._authorizer.decide(self._principal, self._host, operation, kind, name)
         if not verdict.allowed and tell:
             self._policy.denials(self._principal).warning(

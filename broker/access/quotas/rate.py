@@ -11,7 +11,7 @@ from collections import deque
 class Rate:
     """A limit for each second, over windows of some seconds (quota.window.num, quota.window.size.seconds).
 
-    `bound` is the limit. It may change at any time; what was counted stays.
+    `bound` is the limit. It may change at any time; counted values stay.
     """
 
     __slots__ = ("_samples", "_total", "_window_count", "bound", "window_ms")
@@ -48,7 +48,7 @@ class Rate:
         while samples and now_ms - samples[0].last_ms >= self._window_count * self.window_ms:
             self._total -= samples.popleft().value
         if not samples:
-            self._total = 0.0  # without what adding and taking away fractions leaves
+            self._total = 0.0  # removes rounding errors of fractions
 
     def _wait_ms(self, now_ms: int) -> int:
         elapsed_ms = self._elapsed_ms(now_ms)

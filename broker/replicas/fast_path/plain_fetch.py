@@ -1,10 +1,10 @@
 """The fast path of Fetch requests for many partitions that have enough records now.
 
-It does what broker.handlers.fetch does for a consumer that reads everything, alone or in a session, and finds its
-`min_bytes`. It leaves everything else to the handler by answering None before anything has changed: errors, a session
-that begins or changes its partitions, a fetch that has to wait for the disk. A fetch that has to wait for records goes
-on in the handler, which reads nothing again before there are new ones. Requests for one partition have a way of their
-own, which also waits (single_fetch.py).
+It serves a read_uncommitted consumer, with or without a session, whose `min_bytes` are available. Its responses equal
+those of broker.handlers.fetch. For all other fetches it returns None before it changes anything, and the handler serves
+them: errors, a session that begins or changes its partitions, a fetch that has to wait for the disk. If a fetch has to
+wait for records, the handler continues it, and reads nothing again before there are new ones. Requests for one
+partition have their own fast path, which also waits (single_fetch.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def plain_fetch(
     def serve(
         connection: Connection, frame: memoryview, position: int, correlation_id: int
     ) -> bytes | list[Chunk] | None:
-        """Answer the request in `frame`, whose body begins at `position`; None: the handler has to."""
+        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         request = parse(version, frame, position)
         if request is None:
             return None

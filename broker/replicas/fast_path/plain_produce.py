@@ -1,9 +1,9 @@
 """The fast path of plain Produce requests: append each batch to its log, and answer.
 
-It does what broker.handlers.produce does for a request whose records are all appended at once, for one partition or
-many. It leaves everything else to the handler by answering None before anything has changed: an unknown partition, a
-client that may not write, a partition whose queue is not empty, a log that is offline. Where the log refuses a batch
-after others of the same request were appended, the handler serves the rest.
+It serves requests whose records are all appended at once, for one partition or many. Its responses equal those of
+broker.handlers.produce. For all other requests it returns None before it changes anything, and the handler serves them:
+an unknown partition, an unauthorized client, a partition whose queue is not empty, a log that is offline. If the log
+rejects a batch after others of the same request were appended, the handler serves the rest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def plain_produce(
     may_write = None if guard is None else guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
-        """Answer the request in `frame`, whose body begins at `position`; None: the handler has to."""
+        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         one = parse_one(version, frame, position)
         if one is not None:
             acks, key, name, index, records = one

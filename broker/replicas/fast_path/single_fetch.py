@@ -1,8 +1,8 @@
-"""The fast path for Fetch requests of consumers for one partition: records for them now, or as soon as there are any.
+"""The fast path of Fetch requests of consumers for one partition: it returns records now, or when the next one arrives.
 
-It does what broker.handlers.fetch does for such a request, and nothing else: whatever has an error, or waits for more
-than the next record, or reads committed records only, it leaves to the handler by answering None, before anything was
-changed. A fetch that waits has changed nothing either: it is tried again as if it had only just come.
+Its responses equal those of broker.handlers.fetch. It returns None before it changes anything, so that the handler
+serves the request, if there is an error, if the fetch waits for more than the next record, or if it is read_committed.
+A waiting fetch has not changed anything either: it is tried again like a new request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from runtime.purgatory import Purgatory
 
 _READ_UNCOMMITTED = 0
-#: Stands for the answer of a fetch that has to wait.
+#: The result for a fetch that has to wait.
 _WAITS: list[Chunk] = []
 
 
@@ -71,7 +71,7 @@ def fetch_single(
     def serve(
         connection: Connection, frame: memoryview, position: int, correlation_id: int
     ) -> bytes | list[Chunk] | Deferred[list[Chunk] | None] | None:
-        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         request = parse(version, frame, position)
         if request is None:
             return None if serve_many is None else serve_many(connection, frame, position, correlation_id)
@@ -95,7 +95,7 @@ def fetch_single(
 
 
 class _Wait:
-    """A fetch that waits for the next record of its partition; `deferred` has its answer then, or at the deadline."""
+    """A fetch that waits for the next record of its partition; `deferred` resolves then, or at the deadline."""
 
     __slots__ = ("_fetch", "deferred")
 
@@ -135,9 +135,9 @@ def _try(
     may: Callable[[], bool] | None,
     may_wait: bool,
 ) -> list[Chunk] | None:
-    """The answer, now; _WAITS where there is nothing new and it may wait, None where it takes the handler.
+    """Return the answer now; _WAITS if it has to wait and may; None if the handler must serve the request.
 
-    `may`: whether the client may read, which may have changed while it waited.
+    `may` returns whether the client is authorized, which may have changed during the wait.
     """
     if may is not None and not may():
         return None
@@ -176,7 +176,7 @@ def _try(
             records = found.inline() if size <= INLINE_BYTES else found
             log.fetched_bytes += size
     except Exception:
-        return None  # the handler finds the same, and tells
+        return None  # the handler finds the same error, and reports it
     if wanted is not None:
         needs.sessions.advance(session_id)
         if not wanted.note_single(partition.topic, request, high_watermark, log_start_offset) and not records:

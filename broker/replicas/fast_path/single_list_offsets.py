@@ -1,7 +1,7 @@
-"""The fast path for ListOffsets requests of consumers for the first or last offset of one partition.
+"""The fast path of ListOffsets requests of consumers for the first or last offset of one partition.
 
-It does what broker.handlers.list_offsets does for such a request, and nothing else: whatever has an error, or asks for
-a time, it leaves to the handler by answering None. It changes nothing.
+Its responses equal those of broker.handlers.list_offsets. If there is an error, or the request asks for a time, it
+returns None, and the handler serves the request. It changes nothing.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from storage.log.partition_log import PartitionLog
 
 LATEST, EARLIEST = -1, -2
-"""Timestamps that stand for the ends."""
+"""Special timestamps for the first and the last offset."""
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels."""
 
 
 def latest_offset(partition: Partition, isolation_level: int) -> int:
-    """What LATEST stands for to a consumer: where that ends what it may see."""
+    """Return the offset of LATEST for a consumer: the end of the records that it may read."""
     return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
 
 
 def earliest_offset(log: PartitionLog) -> tuple[int, int]:
-    """What EARLIEST stands for, and its leader epoch, -1 where that is not known."""
+    """Return the offset of EARLIEST, and its leader epoch, -1 if unknown."""
     offset = log.log_start_offset
     epoch = log.leader_epochs.epoch_of(offset)
     return offset, -1 if epoch is None else epoch
@@ -46,7 +46,7 @@ def list_single(
     may_see = None if guard is None else guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
-        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         request = parse(version, frame, position)
         if request is None or request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return None
@@ -62,7 +62,7 @@ def list_single(
             if request.timestamp == EARLIEST:
                 return answer(correlation_id, request, *earliest_offset(partition.log))
         except Exception:
-            return None  # the handler finds the same, and tells
+            return None  # the handler finds the same error, and reports it
         return None
 
     return serve
