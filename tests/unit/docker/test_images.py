@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pybroker.engine_process import PACKAGES
+
 ROOT = Path(__file__).resolve().parents[3]
 Instruction = tuple[str, str]
 
@@ -40,6 +42,13 @@ def last(stage: str, name: str) -> str:
 def test_broker_is_the_last_stage() -> None:
     """The stage that is built without --target."""
     assert list(stages())[-1] == "broker"
+
+
+@pytest.mark.parametrize("room", sorted(PACKAGES))
+def test_build_has_each_room_of_the_wheel(room: str) -> None:
+    """setup.py packs all of them, whatever the build context lacks."""
+    assert ("COPY", f"{room} {room}") in instructions()
+    assert f"!{room}" in (ROOT / ".dockerignore").read_text().splitlines()
 
 
 @pytest.mark.parametrize("stage", ["broker", "pipeline"])
