@@ -53,13 +53,13 @@ def test_one_entry(text: str, key: str, value: str) -> None:
     assert (key, value) == read(text)[0][:2]
 
 
-def test_comments_and_blank_lines_hold_nothing() -> None:
+def test_comments_and_blank_lines_are_skipped() -> None:
     """# and ! begin a comment, also after blanks. A comment has no continuation."""
     assert read("# one=1\n! two=2\n\n  # three=3 \\\na=b\n \t\n") == [("a", "b", 5)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_lines_are_counted_whatever_ends_them(end: str) -> None:
+def test_lines_are_counted_with_any_line_ending(end: str) -> None:
     """An entry has the number of its first line; continuation lines count."""
     assert read(end.join(["#", "a=1\\", "  2", "b=3"])) == [("a", "12", 2), ("b", "3", 4)]
 
@@ -97,7 +97,7 @@ def test_malformed_unicode_escape_is_refused_with_its_line() -> None:
 
 @settings(max_examples=scaled(60))
 @given(st.dictionaries(st.text(min_size=1), st.text()))
-def test_escaped_entries_come_back(entries: dict[str, str]) -> None:
+def test_entries_written_by_java_are_read_unchanged(entries: dict[str, str]) -> None:
     """Everything that Java's `store` writes is read unchanged."""
 
     def escape(text: str) -> str:

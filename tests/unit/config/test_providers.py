@@ -34,7 +34,7 @@ def refused(overrides: dict[str, str], environ: dict[str, str] | None = None) ->
     return [str(problem) for problem in error.value.problems]
 
 
-def test_values_come_from_files_directories_and_the_environment(secrets: Path) -> None:
+def test_values_are_read_from_files_directories_environment(secrets: Path) -> None:
     """Whole values or parts; variables in inserted text are not replaced."""
     config = load(
         overrides={

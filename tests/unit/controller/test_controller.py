@@ -141,7 +141,7 @@ def test_failing_partition_blocks_no_other(monkeypatch: pytest.MonkeyPatch):
     assert ("next", 0) in harness.partitions.hosted
 
 
-def test_start_hosts_what_the_metadata_has():
+def test_start_hosts_the_partitions_of_the_metadata():
     """All partitions, with their topics' configuration; missing logs in online directories may be created again."""
     before = ControllerHarness().with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
     harness = ControllerHarness(image=before.controller.image)

@@ -110,7 +110,7 @@ def test_half_formatted_directory_is_formatted_again(tmp_path: Path):
 
 
 @pytest.mark.parametrize("formatted", [["b"], ["b", "c"]])
-def test_formatting_of_several_directories_goes_on_after_a_crash(tmp_path: Path, formatted: list[str]):
+def test_interrupted_formatting_continues_after_a_crash(tmp_path: Path, formatted: list[str]):
     """The metadata directory is the last. The cluster id is that of the directories formatted before the crash."""
     paths = [tmp_path / name for name in "abc"]
     cluster_id = start(*paths).cluster_id

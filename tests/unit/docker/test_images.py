@@ -52,7 +52,7 @@ def test_build_has_each_room_of_the_wheel(room: str) -> None:
 
 
 @pytest.mark.parametrize("stage", ["broker", "pipeline"])
-def test_images_run_as_a_user_who_is_not_root(stage: str) -> None:
+def test_images_run_as_a_user_other_than_root(stage: str) -> None:
     """The user is a number, so that Kubernetes can check it. Nothing after it needs root."""
     assert last(stage, "USER") == "1000:1000"
     names = [name for name, _ in stages()[stage]]
@@ -123,7 +123,7 @@ def test_scripts_are_where_programs_for_other_images_look(folder: str) -> None:
         assert (path.stat().st_mode & 0o111 != 0) == (name != "bash-config")
 
 
-def test_user_may_change_the_scripts_and_what_they_write() -> None:
+def test_user_may_change_scripts_and_their_output() -> None:
     """Testcontainers does so with sed and echo."""
     (made,) = [arguments for name, arguments in stages()["broker"] if name == "RUN" and "kafka-home" in arguments]
 

@@ -23,7 +23,7 @@ def test_parse_rejects_invalid_ranges(text: str):
 
 
 @pytest.mark.parametrize("text", ["0", "3-12", "4+", "none"])
-def test_str_is_what_was_parsed(text: str):
+def test_str_returns_the_parsed_text(text: str):
     """Ranges print in their notation."""
     assert str(parse_versions(text)) == text
     assert repr(parse_versions(text)) == f"VersionRange({text})"

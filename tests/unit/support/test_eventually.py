@@ -84,6 +84,6 @@ def test_a_coroutine_waits_for_functions_and_coroutines():
     assert asyncio.run(scenario()) == [7, 9]
 
 
-def test_a_coroutine_reports_what_it_waited_for():
+def test_coroutine_reports_its_condition():
     with pytest.raises(AssertionError, match="not within 0 s: an answer\nlast value: 0"):
         asyncio.run(eventually_async(lambda: 0, "an answer", timeout_s=0))

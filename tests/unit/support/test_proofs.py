@@ -41,14 +41,14 @@ def pair(name: str, **more: Any) -> list[Any]:
     return [item(name, reference=kind, **more) for kind in ("ours", "kafka")]
 
 
-def test_half_has_a_twin_that_runs_against_ours() -> None:
+def test_half_has_a_counterpart_against_our_broker() -> None:
     ours, kafka = pair("test_a", number=1)
     assert halves([ours, kafka]) == [kafka]
     assert halves([kafka]) == []
     assert halves([ours, item("test_b", number=1, reference="kafka")]) == []
 
 
-def test_directories_that_change_hands_are_no_halves() -> None:
+def test_directories_used_by_both_brokers_are_no_halves() -> None:
     """Both brokers take part in each of the two."""
     assert halves([item("t", writer="ours", reader="kafka"), item("t", writer="kafka", reader="ours")]) == []
 
@@ -68,7 +68,7 @@ def test_marked_halves_run_each_time() -> None:
         ("prove", {FILE: "as it was"}, ["kafka"]),
     ],
 )
-def test_what_runs(
+def test_which_halves_run(
     asked: str, proven: dict[str, str], runs: list[str], config: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proofs, "digest", lambda file: "as it is")
@@ -153,7 +153,7 @@ def _read_again() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_read_again")
-def test_digest_covers_what_a_test_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_covers_imports_of_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A helper with another expectation proves something else."""
     for folder in ("conformance", "support"):
         (tmp_path / "tests" / folder).mkdir(parents=True)

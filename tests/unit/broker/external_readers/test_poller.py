@@ -75,7 +75,7 @@ def test_check_may_end_after_the_loop() -> None:
 
 
 def test_thread_runs_checks_until_the_stop() -> None:
-    """It is woken for each check; the stop does not wait for it."""
+    """It is named after the files. The stop does not wait for a check, and the thread ends after it."""
     loop, looked = FakeLoop(), threading.Event()
     poller = Poller("odd things", looked.set, lambda _: None, 1_000, loop, Timers(loop, loop.clock))  # type: ignore[arg-type]
     (thread,) = [each for each in threading.enumerate() if each.name == "odd-things"]

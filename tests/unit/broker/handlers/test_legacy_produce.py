@@ -70,7 +70,7 @@ def test_old_versions_take_batches_new_ones_no_messages(broker: DataBroker) -> N
     assert produce(broker, messages(1), 3).error_code == ErrorCode.INVALID_RECORD
 
 
-def test_nothing_to_append_is_no_error(broker: DataBroker) -> None:
+def test_produce_without_records_is_no_error(broker: DataBroker) -> None:
     """The offset in the response is -1, as in Kafka."""
     broker.topic()
 

@@ -42,7 +42,7 @@ def test_list_offsets_v0_returns_base_offsets_of_segments(broker: DataBroker) ->
     assert offsets(broker, modified + 1).old_style_offsets[-3:] == [4, 2, 0]
 
 
-def test_list_offsets_v0_rejects_what_kafka_rejects(broker: DataBroker) -> None:
+def test_list_offsets_v0_rejects_the_same_as_kafka(broker: DataBroker) -> None:
     """Special timestamps of later versions, and a negative number of offsets. A repeated partition is answered."""
     broker.topic()
 

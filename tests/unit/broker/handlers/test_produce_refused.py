@@ -87,7 +87,7 @@ def test_null_records_are_rejected(broker: DataBroker) -> None:
         batch(producer_id=4000, base_sequence=0), batch(value=b"x" * 1_048_400),
     ],
 )  # fmt: skip
-def test_odd_records_are_appended_as_kafka_does(broker: DataBroker, records: bytes) -> None:
+def test_unusual_records_are_appended_as_by_kafka(broker: DataBroker, records: bytes) -> None:
     """Unknown attribute bits, a timestamp type bit, no timestamps, part of another batch, odd producer fields."""
     broker.topic()
     assert produce(broker, records).error_code == ErrorCode.NONE

@@ -69,7 +69,7 @@ def test_batches_that_are_stored_unchanged_stay_closed(broker: DataBroker) -> No
     ("config", "count", "size_bytes", "in_worker"),
     [(GZIP, 64, 1, 0), (GZIP, 65, 1, 1), (GZIP, 1, 17_000, 1), (COMPACTED, 1, 1_000_000, 0), (COMPACTED, 65, 1, 1)],
 )
-def test_the_amount_of_work_decides_who_opens_a_batch(
+def test_amount_of_work_decides_where_a_batch_is_opened(
     broker: DataBroker, config: LogConfig, count: int, size_bytes: int, in_worker: int
 ) -> None:
     """The number of records counts, and the bytes if they must be recompressed. A check of keys alone is fast."""
@@ -100,7 +100,7 @@ def appends_alive() -> list[_Append]:
 
 @pytest.mark.parametrize("died", [False, True])
 @pytest.mark.parametrize("key", [b"k", None])
-def test_an_opened_batch_leaves_nothing_in_memory(broker: DataBroker, key: bytes | None, died: bool) -> None:
+def test_opened_batch_is_not_kept_in_memory(broker: DataBroker, key: bytes | None, died: bool) -> None:
     """The cyclic garbage collector must not be needed: it runs seldom, and batches are large."""
     broker.topic(config=COMPACTED)
     gc.collect()

@@ -57,7 +57,7 @@ def test_the_configured_directories_and_each_change(harness: ControllerHarness) 
     assert state(harness) == ([False, False], set(), False)
 
 
-def test_nothing_known_is_recorded_again(harness: ControllerHarness) -> None:
+def test_known_state_is_not_recorded_again(harness: ControllerHarness) -> None:
     """The metadata log has no new record if other keys change, or if the same directories are written differently."""
     mark_cordoned(harness.config, harness.broker.logs)
     recorder(harness).start()

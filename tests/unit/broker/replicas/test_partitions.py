@@ -40,7 +40,7 @@ def test_partitions_are_found_by_name_and_by_id(broker: DataBroker) -> None:
     assert partitions.of_topic("u") == {}
 
 
-def test_a_deleted_topic_is_gone_and_wakes_its_waiters(broker: DataBroker, tmp_path: Path) -> None:
+def test_deleted_topic_wakes_its_waiters(broker: DataBroker, tmp_path: Path) -> None:
     partition = broker.topic()
     asked: list[bool] = []
     broker.purgatory.watch([partition], lambda: asked.append(partition.hosted) is None, None, lambda: None)

@@ -64,7 +64,7 @@ def log_file(broker: DataBroker) -> Path:
     return Path(partition.log.path) / f"{partition.log.active_segment.base_offset:020d}.log"
 
 
-def test_it_keeps_its_place_and_others_continue(broker: DataBroker) -> None:
+def test_large_batch_keeps_its_place_and_others_continue(broker: DataBroker) -> None:
     """Responses keep the order of arrival, and each byte is where it belongs."""
     before, huge, behind = batch(2), batch(3, value=HUGE), batch(1)
     partition = broker.partitions.get("t", 0)
@@ -158,7 +158,7 @@ def test_a_duplicate_leaves_nothing_behind(broker: DataBroker) -> None:
     assert log_file(broker).stat().st_size == size == len(records)
 
 
-def test_a_segment_that_rolls_meanwhile_has_nothing_of_it(broker: DataBroker) -> None:
+def test_segment_rolled_meanwhile_has_no_bytes_of_it(broker: DataBroker) -> None:
     """Retention may roll it. The batch is written again, into the new segment."""
     assert answer(send(broker, batch(2))).base_offset == 0
     old, partition = log_file(broker), broker.partitions.get("t", 0)

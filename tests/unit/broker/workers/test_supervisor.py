@@ -86,7 +86,7 @@ def test_logger_levels_are_sent_until_the_close(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_unresponsive_worker_is_waited_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a request for offsets, and by the first of concurrent scrapes."""
+    """Each request for an end offset asks the worker; concurrent scrapes share one request."""
     asked: list[Deferred[Any]] = []
 
     def ask(member: WorkerHandle, message: object) -> Deferred[Any]:

@@ -69,7 +69,7 @@ def test_deleted_partitions_have_no_end_offset(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_unresponsive_broker_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Concurrent requests get the error of the first one. After a while, a request tries again."""
+    """Requests that follow soon get the same error at once. After a while, one tries again."""
     now = 0.5
     tries: list[float] = []
 

@@ -95,7 +95,7 @@ def test_failed_commit_changes_nothing(h):
     assert h.shard.offsets.get("g", "t", 0).offset == 1
 
 
-def test_nothing_is_written_for_no_partitions(h):
+def test_commit_without_partitions_writes_no_record(h):
     """A log has no batches without records; the sender's session is extended nevertheless."""
     (member,) = h.stable_group()
     topics = [OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID)]

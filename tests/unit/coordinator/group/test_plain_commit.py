@@ -29,7 +29,7 @@ commits = st.builds(PlainCommit, names, st.integers(0, 2**62), st.lists(topics, 
 
 
 @given(commits)
-def test_packed_records_are_what_a_builder_makes(commit: PlainCommit) -> None:
+def test_packed_records_equal_those_of_a_builder(commit: PlainCommit) -> None:
     packed = commit.pack()
     assert packed is not None
 

@@ -36,7 +36,7 @@ def test_known_partitions_are_not_written_again(h):
     assert len(h.log) == 2
 
 
-def test_no_partitions_begin_a_transaction_all_the_same(h):
+def test_no_partitions_still_begin_a_transaction(h):
     assert h.add((PID, 0)) is ErrorCode.NONE
     assert h[ID].state is TransactionState.ONGOING
 

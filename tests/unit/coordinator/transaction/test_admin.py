@@ -39,7 +39,7 @@ def test_description_has_all_that_is_known(h):
     assert [(each.topic, each.partitions) for each in found.topics] == [("s", [3]), ("t", [0, 1])]
 
 
-def test_id_that_nobody_has_used_is_not_found(h):
+def test_unused_id_is_not_found(h):
     assert describe_transaction(h.shard, "z").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 

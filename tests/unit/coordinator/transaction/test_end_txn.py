@@ -140,7 +140,7 @@ def test_older_protocol_may_repeat_the_same_end(h, state, commit, code):
         ((PID, -1), ID, _E.PRODUCER_FENCED),
     ],
 )
-def test_unknown_producers_end_nothing(h, client_version, producer, transactional_id, code):
+def test_unknown_producers_are_rejected(h, client_version, producer, transactional_id, code):
     h.add((PID, 0), "t-0", client_version=client_version)
     before = h[ID]
     answer = h.end(producer, True, transactional_id=transactional_id, client_version=client_version)

@@ -15,8 +15,8 @@ from pybroker.cli.client.session import Session
 @pytest.mark.parametrize(
     "option", ["--topic", "--group", "--transactional-id", "--allow-principal", "--deny-principal"]
 )
-def test_empty_principal_matches_no_entry(action: str, option: str) -> None:
-    """`remove --allow-principal "$WHO" --topic orders` with an unset variable must not remove all entries."""
+def test_empty_option_values_are_rejected(action: str, option: str) -> None:
+    """With an unset variable, `remove --allow-principal "$WHO" --topic orders` must not match all principals."""
     other = "User:ann" if option in ("--topic", "--group", "--transactional-id") else "orders"
     words = ["--allow-principal", other] if other == "User:ann" else ["--topic", other]
     options = command_line().parse([action, option, "", *words, "--operation", "read"])

@@ -326,7 +326,7 @@ def since_epoch(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "timestamp": row["timestamp"] - datetime(1970, 1, 1, tzinfo=UTC)} for row in found]
 
 
-def test_rows_equal_what_the_storage_engine_reads(tmp_path: Path) -> None:
+def test_rows_equal_those_of_the_storage_engine(tmp_path: Path) -> None:
     log = written(tmp_path)
 
     expected = [(record.offset, record.value) for record in read_all(log)]

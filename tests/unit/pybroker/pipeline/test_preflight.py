@@ -89,7 +89,7 @@ def test_checkpoint_of_another_specification_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
-    """For example if the checkpoint was removed to restart. Only Parquet output lists its files."""
+    """For example if the checkpoint was removed to restart. File sinks list their files, Delta tables do not."""
     listed = tmp_path / "lake" / "rows" / "_spark_metadata"
     listed.mkdir(parents=True)
     (listed / "0").write_text("v1")

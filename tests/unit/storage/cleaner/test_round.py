@@ -74,7 +74,7 @@ def test_last_record_of_each_key_stays(tmp_path: Path) -> None:
     assert (result.read_records, result.kept_records, result.keys) == (3, 2, 2)
 
 
-def test_second_round_drops_what_later_keys_supersede(tmp_path: Path) -> None:
+def test_second_round_drops_superseded_records(tmp_path: Path) -> None:
     """Keys of the clean part are looked up among the keys of the new part."""
     log = make(tmp_path)
     for number in range(4):

@@ -42,7 +42,7 @@ def test_search_beyond_the_size_limit_finds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 10, 61, 70])
-def test_truncated_batch_is_gone(log: PartitionLog, left: int) -> None:
+def test_truncated_batch_is_not_found(log: PartitionLog, left: int) -> None:
     [entry] = log.segments[0].scan(0)
     path = Path(log.segments[0].log.path)
     path.write_bytes(path.read_bytes()[:left])

@@ -167,7 +167,7 @@ def test_damage_is_named_and_repaired(name: str, directory: Path, capsys: pytest
     assert (errors(directory) == []) is repairable
 
 
-def test_repair_keeps_what_it_truncates(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_keeps_truncated_bytes(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As a recovery does: everything from the first wrong batch on."""
     segment = directory / f"{PLAIN}.log"
     flip(segment, 300)

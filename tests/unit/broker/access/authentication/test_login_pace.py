@@ -57,7 +57,7 @@ def test_the_next_turn_begins_with_a_whole_slice(paced: Paced) -> None:
         paced.loop.turn()
 
 
-def test_a_client_that_disconnects_costs_nothing(paced: Paced) -> None:
+def test_disconnected_client_costs_no_work(paced: Paced) -> None:
     """A step without a response leaves its request as it is, because the connection is about to end."""
     for number in range(A_SLICE):
         paced.ask(number)

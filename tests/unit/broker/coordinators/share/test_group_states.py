@@ -302,11 +302,11 @@ def test_offsets_of_an_empty_group_are_altered(broker: ShareBroker, member: Shar
 
 
 def test_offsets_and_groups_are_deleted_with_their_states(broker: ShareBroker, member: ShareMemberClient):
-    topics = [DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in ("t", "unheard")]
+    topics = [DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in ("t", "missing")]
     assert broker.call(DELETE_SHARE_GROUP_OFFSETS, 0, group_id="g", topics=topics).error_code == 68
     member.beat(-1)
     answer = broker.call(DELETE_SHARE_GROUP_OFFSETS, 0, group_id="g", topics=topics)
-    assert [(each.topic_name, each.error_code) for each in answer.responses] == [("t", 0), ("unheard", 3)]
+    assert [(each.topic_name, each.error_code) for each in answer.responses] == [("t", 0), ("missing", 3)]
     [again] = broker.call(DELETE_SHARE_GROUP_OFFSETS, 0, group_id="g", topics=topics[:1]).responses
     assert again.error_message == "There is no offset information to delete."
     assert alter(broker, 1) is ErrorCode.NONE
@@ -328,9 +328,9 @@ def test_offsets_of_repeated_topics_are_merged(broker: ShareBroker, member: Shar
     broker.create("u", 3)
     member.beat(-1)
     assert share_offsets.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
-    assert share_offsets.alter(member, ("u", {}), ("unheard", {})) == "NONE [('u', [])]"
-    offsets_text = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unheard', [(0, -1)])]"
-    assert share_offsets.describe(member, ("u", [1, 1]), ("unheard", [0]), ("u", [0, 2, 1])) == offsets_text
+    assert share_offsets.alter(member, ("u", {}), ("unknown", {})) == "NONE [('u', [])]"
+    offsets_text = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unknown', [(0, -1)])]"
+    assert share_offsets.describe(member, ("u", [1, 1]), ("unknown", [0]), ("u", [0, 2, 1])) == offsets_text
 
 
 def test_deleted_topic_deletes_its_states(broker: ShareBroker, member: ShareMemberClient):

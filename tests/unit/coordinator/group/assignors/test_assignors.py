@@ -81,7 +81,7 @@ def test_mixed_keeps_partitions_that_are_still_read() -> None:
     assert sorted(map(count, targets.values())) == [1, 1]
 
 
-def test_members_that_read_nothing_get_nothing() -> None:
+def test_members_without_subscription_get_no_partitions() -> None:
     assert uniform.assign(spec({"a": {}, "b": {}})) == {}
     assert uniform.assign(spec({"a": {}}, homogeneous=False)) == {}
     assert uniform.assign(spec({})) == {}

@@ -298,7 +298,7 @@ def static_pair(h, version=9):
     return follower, leader, h
 
 
-def test_static_leader_is_told_to_skip_the_assignment(h):
+def test_static_leader_skips_the_assignment(h):
     """KIP-814, v9: it stays leader and gets the members, but does not assign."""
     _, leader, _ = static_pair(h)
     back = h.join(instance="one", version=9)

@@ -33,7 +33,7 @@ def h() -> ConsumerHarness:
     return ConsumerHarness()
 
 
-def test_first_member_gets_everything(h: ConsumerHarness) -> None:
+def test_first_member_gets_all_partitions(h: ConsumerHarness) -> None:
     """Member, epoch, target, epoch of targets, assignment: in Kafka's order, as one batch."""
     answer = h.enter_consumer("a")
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "a", 2)
@@ -191,7 +191,7 @@ def test_member_that_revokes_too_late_is_fenced(h: ConsumerHarness) -> None:
     assert by_name(h.group.members["b"].assigned) == T
 
 
-def test_revocation_goes_on_after_a_restart(h: ConsumerHarness) -> None:
+def test_revocation_continues_after_a_restart(h: ConsumerHarness) -> None:
     h.enter_consumer("a", rebalance_timeout_ms=7_000)
     h.enter_consumer("b")
     h.beat("a", 2, T)

@@ -64,7 +64,7 @@ def test_recorded_groups_load_as_kafkas_tool_prints() -> None:
     assert group.state.value == "Stable"
 
 
-def test_member_with_everything_survives() -> None:
+def test_member_with_all_fields_round_trips() -> None:
     member = ConsumerMember(
         "m",
         instance_id="i",

@@ -42,11 +42,11 @@ def test_no_topics_are_zero() -> None:
         Topic("t", b"i" * 16, 2, ((), ("a",))),
     ],
 )
-def test_everything_that_assignments_depend_on_counts(changed: Topic) -> None:
+def test_all_inputs_of_assignments_change_the_hash(changed: Topic) -> None:
     assert topic_hash(changed) != topic_hash(Topic("t", b"i" * 16, 2))
 
 
-def test_topics_that_grow_change_it() -> None:
+def test_added_partitions_change_the_hash() -> None:
     topics = Topics({"t": 1})
     before = metadata_hash(topics, ["t"])
     topics.put("t", 2)

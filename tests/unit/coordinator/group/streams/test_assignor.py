@@ -23,17 +23,17 @@ def active(targets: dict[str, Tasks]) -> dict[str, dict[str, list[int]]]:
     return {member: {each: sorted(p) for each, p in target.active.items()} for member, target in targets.items()}
 
 
-def test_nobody_gets_nothing() -> None:
+def test_no_members_or_no_tasks_give_no_assignment() -> None:
     assert assign({"0": STATELESS}, {}, 0) == {}
     assert assign({}, fresh("a"), 1) == {"a": NO_TASKS}
 
 
-def test_tasks_are_dealt_out_evenly() -> None:
+def test_tasks_are_spread_evenly() -> None:
     targets = assign({"0": STATELESS, "1": STATELESS}, fresh("a", "b"), 0)
     assert active(targets) == {"a": {"0": [0, 2], "1": [1]}, "b": {"0": [1], "1": [0, 2]}}
 
 
-def test_tasks_stay_where_they_are() -> None:
+def test_tasks_stay_with_their_members() -> None:
     """As far as loads stay even: by partition, so that each member keeps some of each subtopology."""
     has = Tasks({"0": frozenset(range(3)), "1": frozenset(range(3))})
     members = {"a": MemberSpec("p", has), "b": MemberSpec("q", NO_TASKS)}
@@ -82,7 +82,7 @@ def test_standbys_stay_with_the_least_loaded_of_their_holders() -> None:
     assert standbys == {"a": {("0", 1)}, "b": {("0", 0)}, "c": {("0", 2)}}
 
 
-def test_heap_gives_equals_out_as_java_does() -> None:
+def test_heap_orders_equal_items_as_java() -> None:
     heap: JavaHeap[str] = JavaHeap(lambda _: 0)
     for each in "abcde":
         heap.push(each)
@@ -102,7 +102,7 @@ PROCESSES = st.lists(st.sampled_from("pqrst"), min_size=1, max_size=6)
 
 @settings(max_examples=scaled(100))
 @given(SUBTOPOLOGIES, PROCESSES, PROCESSES, st.integers(0, 2))
-def test_any_assignment_is_whole_and_fair(
+def test_any_assignment_is_complete_and_balanced(
     subtopologies: dict[str, SubtopologySpec], before: list[str], after: list[str], standby_count: int
 ) -> None:
     """Members join and leave, with the last assignments of the others."""

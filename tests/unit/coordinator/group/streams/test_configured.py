@@ -93,7 +93,7 @@ def test_a_long_chain_takes_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked <= 4 * 300
 
 
-def test_application_may_say_how_many_partitions() -> None:
+def test_application_may_set_partition_counts() -> None:
     found = configured(
         subtopology("0", ["t"], sinks=["r"]),
         subtopology("1", repartition=[internal("r", 5, 2, retention_ms="7", cleanup_policy="delete")]),
@@ -103,14 +103,14 @@ def test_application_may_say_how_many_partitions() -> None:
     assert dict(found.missing["r"].configs) == {"retention.ms": "7", "cleanup.policy": "delete"}
 
 
-def test_topics_that_are_there_are_not_missing() -> None:
+def test_existing_topics_are_not_missing() -> None:
     parts = subtopology("0", ["t"], sinks=["r"]), subtopology("1", repartition=[internal("r")])
     assert configured(*parts, topics={"r": 3}).is_ready
     detail = "Existing topic r has different number of partitions: expected 3, found 4"
     assert problem(configured(*parts, topics={"r": 4})) == (Status.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
 
-def test_source_that_is_an_internal_topic_of_another_application() -> None:
+def test_source_of_another_applications_internal_topic() -> None:
     """This application does not decide its partitions."""
     found = configured(subtopology("0", ["t"], changelogs=[internal("log")]), topics={"log": 3})
     assert (found.is_ready, wanted(found)) == (True, {})
@@ -119,14 +119,14 @@ def test_source_that_is_an_internal_topic_of_another_application() -> None:
 # -- copartitioning ---------------------------------------------------------------------------------------------------
 
 
-def test_sources_that_are_read_together_fit() -> None:
+def test_copartitioned_sources_have_equal_counts() -> None:
     assert configured(subtopology("0", ["t", "t2"], copartition=[([0, 1], [])]), topics={"t2": 3}).is_ready
     detail = "Following topics do not have the same number of partitions: [{t=3, u=2}]"
     found = configured(subtopology("0", ["t", "u"], copartition=[([0, 1], [])]))
     assert problem(found) == (Status.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
 
-def test_repartition_topics_follow_the_source_they_are_read_with() -> None:
+def test_repartition_topics_follow_their_copartitioned_source() -> None:
     found = configured(
         subtopology("0", ["seven"], sinks=["r"]),
         subtopology("1", ["u"], repartition=[internal("r")], copartition=[([0], [0])], changelogs=[internal("log")]),
@@ -145,7 +145,7 @@ def test_fixed_repartition_counts_must_match_the_source() -> None:
     assert problem(found) == (Status.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
 
-def test_repartition_topics_that_are_read_together() -> None:
+def test_copartitioned_repartition_topics() -> None:
     """The largest number, or the application's own for one topic."""
     first = subtopology("0", ["t"], sinks=["r1"]), subtopology("1", ["u"], sinks=["r2"])
     together = [([], [0, 1])]
@@ -158,11 +158,11 @@ def test_repartition_topics_that_are_read_together() -> None:
     assert problem(configured(*first, unfit)) == (Status.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
 
-def test_empty_copartition_group_says_nothing() -> None:
+def test_empty_copartition_group_is_ignored() -> None:
     assert configured(subtopology("0", ["t"], copartition=[([], [])])).is_ready
 
 
-# -- nonsense ---------------------------------------------------------------------------------------------------------
+# -- invalid topologies -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

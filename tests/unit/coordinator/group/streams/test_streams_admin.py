@@ -175,7 +175,7 @@ def test_members_commit_at_their_epoch(h: StreamsHarness) -> None:
     assert transactional(h, "", -1) is ErrorCode.NONE
 
 
-def test_tasks_that_are_being_given_up_may_be_committed(h: StreamsHarness) -> None:
+def test_tasks_in_revocation_may_be_committed(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.enter_streams("b")
     h.follow("a")
@@ -184,7 +184,7 @@ def test_tasks_that_are_being_given_up_may_be_committed(h: StreamsHarness) -> No
     assert commit(h, "a", 2, "t", 2) is ErrorCode.NONE
 
 
-def test_outsiders_commit_while_nobody_is_there(h: StreamsHarness) -> None:
+def test_non_members_commit_while_the_group_is_empty(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.beat("a", -1)
     assert commit(h, "", -1) is ErrorCode.NONE

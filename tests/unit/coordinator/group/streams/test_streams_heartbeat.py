@@ -71,14 +71,14 @@ def test_malformed_requests_are_rejected(
     assert not h.log
 
 
-def test_roles_of_tasks_come_together(h: StreamsHarness) -> None:
+def test_roles_of_tasks_are_sent_together(h: StreamsHarness) -> None:
     sent = request("m", 1, active={})
     answer = h.beat("m", 1, active={"0": []}, standby_tasks=None)
     assert sent["warmup_tasks"] == []
     assert code(answer) == (ErrorCode.INVALID_REQUEST, "If one task-type is non-null, all must be non-null.")
 
 
-def test_changelogs_say_no_partitions(h: StreamsHarness) -> None:
+def test_changelogs_must_not_have_partition_counts(h: StreamsHarness) -> None:
     answer = h.enter_streams("m", topology(subtopology("0", ["t"], changelogs=[internal("log", 3)])))
     assert answer.error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
 
@@ -175,7 +175,7 @@ def test_group_without_topology_is_rejected(h: StreamsHarness) -> None:
 # -- the way of members ------------------------------------------------------------------------------------------------
 
 
-def test_first_member_gets_everything(h: StreamsHarness) -> None:
+def test_first_member_gets_all_partitions(h: StreamsHarness) -> None:
     answer = h.enter_streams("m")
     assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m", 2, 5_000)
     assert task_map(answer.active_tasks) == {"0": [0, 1, 2], "1": [0, 1]}
@@ -186,7 +186,7 @@ def test_first_member_gets_everything(h: StreamsHarness) -> None:
     assert len(h.log) == before
 
 
-def test_second_member_waits_for_what_the_first_gives_up(h: StreamsHarness) -> None:
+def test_second_member_waits_for_revoked_tasks(h: StreamsHarness) -> None:
     h.enter_streams("a")
     joined = h.enter_streams("b")
     assert (joined.member_epoch, joined.active_tasks) == (3, [])
@@ -204,7 +204,7 @@ def test_second_member_waits_for_what_the_first_gives_up(h: StreamsHarness) -> N
     assert h.group.state is StreamsGroupState.STABLE
 
 
-def test_member_that_gives_nothing_up_is_fenced(h: StreamsHarness) -> None:
+def test_member_that_does_not_revoke_is_fenced(h: StreamsHarness) -> None:
     h.enter_streams("a", rebalance_timeout_ms=1_000)
     h.enter_streams("b")
     h.follow("a")

@@ -61,7 +61,7 @@ TOPOLOGY = topology(
         *(StreamsRecord("g", each, "m", None) for each in (stored.MEMBER, stored.TARGET, stored.CURRENT)),
     ],
 )
-def test_what_is_written_is_read_again(record: StreamsRecord) -> None:
+def test_records_are_read_as_written(record: StreamsRecord) -> None:
     assert parse_record(record.key, record.value) == record
 
 
@@ -76,7 +76,7 @@ def test_member_is_two_records() -> None:
     assert (group.standby_processes("1", 0), group.warmup_processes("2", 7)) == ({"p"}, {"p"})
 
 
-def test_brokers_before_4_3_wrote_no_epochs_of_tasks() -> None:
+def test_records_before_4_3_have_no_epochs_of_tasks() -> None:
     old = messages.StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=5,
         previous_member_epoch=4,
@@ -91,7 +91,7 @@ def test_brokers_before_4_3_wrote_no_epochs_of_tasks() -> None:
     assert record.content.state is MemberState.UNKNOWN
 
 
-def test_group_without_configurations_of_its_assignment() -> None:
+def test_group_without_assignment_configs() -> None:
     """Written by 4.1, which had none."""
     old = messages.StreamsGroupMetadataValue(epoch=3, metadata_hash=1, last_assignment_configs=None)
     value = b"\0\0" + messages.StreamsGroupMetadataValue.encode(0, old)
@@ -107,7 +107,7 @@ def test_invalid_records_are_unknown() -> None:
         parse_record(b"\0\x13\0\x01g", b"\0\0")
 
 
-def test_tombstones_take_away_what_they_name() -> None:
+def test_tombstones_remove_their_entries() -> None:
     group = StreamsGroup("g", [member_record("g", MEMBER), current_record("g", MEMBER)])
     group.soft.shutdown_by = "m"
     group.replay(StreamsRecord("g", stored.TARGET, "m", Tasks({"0": frozenset({1})})))

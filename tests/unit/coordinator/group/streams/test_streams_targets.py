@@ -43,7 +43,7 @@ def test_first_targets_wait_for_more_members(h: StreamsHarness) -> None:
     assert task_map(h.follow("b").active_tasks) == {"0": [1], "1": [0]}
 
 
-def test_group_that_has_become_empty_waits_again(h: StreamsHarness) -> None:
+def test_group_that_becomes_empty_waits_again(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.beat("a", -1)
     h.topics.streams = StreamsGroupConfig(initial_rebalance_delay_ms=3_000, assignment_interval_ms=0)
@@ -95,7 +95,7 @@ def test_number_of_standbys_is_followed(h: StreamsHarness) -> None:
 # -- topologies in the cluster -----------------------------------------------------------------------------------------
 
 
-def test_internal_topics_are_wanted_until_they_are_there(h: StreamsHarness) -> None:
+def test_internal_topics_are_requested_until_they_exist(h: StreamsHarness) -> None:
     answer = h.enter_streams("m", WORD_COUNT)
     assert (answer.active_tasks, statuses(answer)) == ([], [Status.MISSING_INTERNAL_TOPICS])
     wanted = {name: (topic.partitions, topic.configs) for name, topic in h.missing.items()}
@@ -110,7 +110,7 @@ def test_internal_topics_are_wanted_until_they_are_there(h: StreamsHarness) -> N
     assert not h.missing
 
 
-def test_lost_source_takes_the_tasks_away(h: StreamsHarness) -> None:
+def test_lost_source_removes_its_tasks(h: StreamsHarness) -> None:
     h.enter_streams("m")
     h.topics.remove("u")
     answer = h.follow("m")
@@ -120,7 +120,7 @@ def test_lost_source_takes_the_tasks_away(h: StreamsHarness) -> None:
     assert h.group.state is StreamsGroupState.NOT_READY
 
 
-def test_topics_that_do_not_matter_change_nothing(h: StreamsHarness) -> None:
+def test_unrelated_topics_change_nothing(h: StreamsHarness) -> None:
     h.enter_streams("m")
     h.follow("m")
     before = len(h.log)

@@ -102,7 +102,7 @@ def test_bad_format_is_an_error(text: str) -> None:
 
 
 def test_header_name_that_is_not_utf8_is_no_error() -> None:
-    """The failed call is not repeated, as it would crash the library."""
+    """After the library's error, the record gets readable headers, which the second %h prints."""
     strange: Any = Strange()
     assert formatted(strange, record_format("%h %h"), "text").decode() == "\ufffd= \ufffd=\n"
     assert json.loads(as_json(Strange(), "text"))["headers"] == [["\ufffd", None]]  # type: ignore[arg-type]
