@@ -27,7 +27,7 @@ class Placements(Protocol):
 
 
 class MoveServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What moves between log directories need. `directory_ids` are the ids of the directories by path."""
+    """Services that a move between log directories needs. `directory_ids` holds the id of each path."""
 
     config: BrokerConfig
     clock: Clock

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AuthenticationServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What listeners that authenticate need. `handshakes` are threads for steps of TLS handshakes."""
+    """Services that an authenticating listener needs. `handshakes` are threads for steps of TLS handshakes."""
 
     config: BrokerConfig
     loop: AbstractEventLoop
