@@ -124,3 +124,9 @@ def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     spark.conf.set(KEY, str(way == "consumer").lower())
     yield way
     spark.conf.unset(KEY)
+
+
+@pytest.fixture(scope="module")
+def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
+    """Return our shared broker, unless a file has a broker of its own."""
+    return shared_broker("ours")

@@ -38,11 +38,6 @@ DICE = random.Random(13)
 
 
 @pytest.fixture(scope="module")
-def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
-    return shared_broker("ours")
-
-
-@pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Callable[[], SparkSession]:
     """Return Spark with both formats, as jobs use it."""
     register(spark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,6 @@ CLASS = "org.postgresql.Driver"
 def server() -> Iterator[Postgres]:
     with postgres() as running:
         yield running
-
-
-@pytest.fixture
-def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
-    return shared_broker("ours")
 
 
 def storing(tmp_path: Path, broker: RunningBroker, server: Postgres, topic: str, **changes: Any) -> Pipeline:

@@ -35,11 +35,6 @@ SPARK_SAYS = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
-    return shared_broker("ours")
-
-
 class Command:
     """`pybroker pipeline VERB`, in a folder that it must leave unchanged, as the broker."""
 

@@ -28,11 +28,6 @@ PARTITIONS = 3
 
 
 @pytest.fixture(scope="module")
-def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
-    return shared_broker("ours")
-
-
-@pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """Spark with both formats."""
     register(spark)

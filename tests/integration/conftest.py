@@ -1,13 +1,17 @@
-"""A server of the network room on real sockets, under either event loop."""
+"""Fixtures that integration tests share."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
+from pybroker.testing import Broker
+from tests.support.certificates import Authority
 from tests.support.echo_application import Application, Slice
 from tests.support.network import ServerThread
+from tests.support.shell import Shell
 
 
 @pytest.fixture
@@ -22,3 +26,22 @@ def application(tmp_path):
 def server(request, application):
     with ServerThread(application.handlers, use_uvloop=request.param == "uvloop") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return an authority that signs certificates."""
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Return a shell whose commands talk to the test's broker."""
+    return Shell(broker.bootstrap_servers, capsys)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Run a broker with default properties, unless a file has a broker of its own."""
+    with Broker() as running:
+        yield running

@@ -28,11 +28,6 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker.bootstrap_servers, capsys)
-
-
-@pytest.fixture
 def client(broker: Broker) -> Iterator[TxnClient]:
     host, _, port = broker.bootstrap_servers.partition(":")
     with TxnClient(host, int(port)) as made:

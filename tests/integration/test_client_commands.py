@@ -31,11 +31,6 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker.bootstrap_servers, capsys)
-
-
 def test_topic_is_created_described_altered_and_deleted(sh: Shell, broker: Broker) -> None:
     """With the options of `pybroker topics`, and with those of kafka-topics."""
     assert sh.good("topics", "--create", "--topic", "life", "--config", "retention.ms=-1").out == "created life\n"

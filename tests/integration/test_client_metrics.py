@@ -39,11 +39,6 @@ def url(broker: Broker) -> str:
 
 
 @pytest.fixture
-def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker.bootstrap_servers, capsys)
-
-
-@pytest.fixture
 def client(broker: Broker) -> Iterator[WireClient]:
     host, _, port = broker.bootstrap_servers.partition(":")
     with WireClient(host, int(port), client_id="till-1") as connected:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
@@ -18,17 +17,6 @@ from pybroker.testing import Broker
 from tests.support.data_client import DataClient
 from tests.support.producing import patched
 from tests.support.shell import Done, Shell, write
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture
-def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker.bootstrap_servers, capsys)
 
 
 def test_consume_starts_at_offset_or_time(sh: Shell, broker: Broker) -> None:

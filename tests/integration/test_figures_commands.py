@@ -20,17 +20,6 @@ from tests.support.terminal import on_terminal
 from tools.wire.conformance import command as conformance
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture
-def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker.bootstrap_servers, capsys)
-
-
 class Schemas(BaseHTTPRequestHandler):
     """A schema registry with one schema."""
 

@@ -53,11 +53,6 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
 def stage(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("outbound")
     ports = {name: free_port() for name in ("CLEAR", "MUTUAL", "LOGIN", "SCRAM", "SHORT")}

@@ -66,11 +66,6 @@ class SecuredBroker(OurBroker):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[SecuredBroker]:
     running = SecuredBroker(tmp_path_factory.mktemp("broker"), authority)
     yield running

@@ -37,11 +37,6 @@ class TlsBroker(OurBroker):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[TlsBroker]:
     running = TlsBroker(tmp_path_factory.mktemp("broker"), authority)
     yield running

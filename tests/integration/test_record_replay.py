@@ -21,12 +21,6 @@ from tools.wire.sessions.recording import Kind, read
 _WAIT_S = 60
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
 @pytest.fixture
 def fresh() -> Iterator[Broker]:
     """A second broker without topics."""

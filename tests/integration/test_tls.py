@@ -67,11 +67,6 @@ class TlsBroker(OurBroker):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
 def broker(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
     broker = TlsBroker(tmp_path_factory.mktemp("tls"), authority)
     yield broker

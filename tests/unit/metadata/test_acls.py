@@ -8,7 +8,6 @@ import pytest
 
 from metadata.acls import Created, Deleted, create_acls, delete_acls, describe_acls
 from metadata.decision import Refused
-from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
@@ -17,11 +16,6 @@ from security.acl import CLUSTER_NAME, Acl, AclFilter
 TOPIC, CLUSTER = 2, 4
 READ = Acl(TOPIC, "t", 3, "User:alice", "*", 3, 3)
 WRITE = READ._replace(operation=4, permission=2, host="10.0.0.1", pattern_type=4)
-
-
-@pytest.fixture
-def image() -> MetadataImage:
-    return MetadataImage(features={METADATA_VERSION: 30})
 
 
 def create(image: MetadataImage, *acls: Acl) -> list[Created]:

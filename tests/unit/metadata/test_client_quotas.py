@@ -20,7 +20,6 @@ from metadata.client_quotas import (
     describe_quotas,
 )
 from metadata.decision import Refused
-from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
@@ -28,11 +27,6 @@ from protocol.error_codes import ErrorCode
 ALICE = ((USER, "alice"),)
 BOTH = ((USER, "alice"), (CLIENT_ID, "c"))
 DEFAULT_USER = ((USER, None),)
-
-
-@pytest.fixture
-def image() -> MetadataImage:
-    return MetadataImage(features={METADATA_VERSION: 30})
 
 
 def alter(image: MetadataImage, *alterations: Alteration) -> list[Altered]:

@@ -18,11 +18,6 @@ PRODUCED, FETCHED, TIME, CHANGES = (
 )
 
 
-@pytest.fixture
-def image() -> MetadataImage:
-    return MetadataImage(features={METADATA_VERSION: 30})
-
-
 def users(*names: str | None) -> list[QuotaEntity]:
     return [((USER, name),) for name in names]
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.maintenance.log_cleaner import CannotClean
@@ -15,14 +12,6 @@ from tests.support.cleaning import consume
 NEVER_DUE = LogConfig(
     cleanup_policy=frozenset({"compact"}), segment_bytes=300, min_cleanable_dirty_ratio=1.0, file_delete_delay_ms=0
 )
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[CleanerStage]:
-    made = CleanerStage(tmp_path)
-    yield made
-    made.cleaner.close()
-    made.logs.close(made.clock.now_ms())
 
 
 def test_log_is_cleaned_on_demand_once(stage: CleanerStage) -> None:

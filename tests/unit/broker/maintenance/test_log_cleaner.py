@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 from tests.support.cleaner_stage import COMPACT, CleanerStage, fill
 from tests.support.cleaning import consume
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[CleanerStage]:
-    made = CleanerStage(tmp_path)
-    yield made
-    made.cleaner.close()
-    made.logs.close(made.clock.now_ms())
 
 
 def test_dirty_log_is_cleaned_and_checkpointed(stage: CleanerStage, caplog: pytest.LogCaptureFixture) -> None:

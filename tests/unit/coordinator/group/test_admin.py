@@ -1,7 +1,5 @@
 """ListGroups, DescribeGroups, DeleteGroups, deleted topics, and groups of other protocols."""
 
-import pytest
-
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, describe_group, list_groups, topic_deleted_records
 from coordinator.group.deadlines import on_deadline
@@ -20,14 +18,9 @@ from coordinator.group.share.member import ShareMember
 from coordinator.group.share.records import GroupEpoch, ShareGroupRecord
 from coordinator.group.streams.records import StreamsRecord, TargetEpoch
 from protocol.error_codes import ErrorCode
-from tests.support.groups import GroupHarness, subscription
+from tests.support.groups import subscription
 
 TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
-
-
-@pytest.fixture
-def h() -> GroupHarness:
-    return GroupHarness()
 
 
 def share(record_type, *, value=True, group_id="f", name=""):

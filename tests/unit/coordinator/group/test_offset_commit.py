@@ -1,7 +1,5 @@
 """OffsetCommit and OffsetDelete."""
 
-import pytest
-
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_delete, commit_offsets, delete_offsets, utf16_length
 from coordinator.group.settings import GroupSettings
@@ -11,11 +9,6 @@ from protocol.messages.offset_delete import OffsetDeleteRequestPartition, Offset
 from tests.support.groups import GroupHarness
 
 TOPIC_ID = bytes(range(16))
-
-
-@pytest.fixture
-def h() -> GroupHarness:
-    return GroupHarness()
 
 
 def test_member_commits_in_its_generation(h):

@@ -5,16 +5,9 @@ import pytest
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.error_codes import ErrorCode
-from tests.support.transactions import ID, TransactionHarness, places
+from tests.support.transactions import ID, places
 
 PID = 1_000
-
-
-@pytest.fixture
-def h() -> TransactionHarness:
-    harness = TransactionHarness()
-    harness.init()
-    return harness
 
 
 def test_first_partition_begins_the_transaction(h):

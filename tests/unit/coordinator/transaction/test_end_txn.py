@@ -14,13 +14,6 @@ LAST = 32_766
 _S, _E = TransactionState, ErrorCode
 
 
-@pytest.fixture
-def h() -> TransactionHarness:
-    harness = TransactionHarness()
-    harness.init()
-    return harness
-
-
 @pytest.mark.parametrize("commit", [True, False])
 def test_newer_protocol_bumps_the_epoch(h, commit):
     """S20.10, S20.18: the decision is written, then answered; then the markers and the completion follow."""

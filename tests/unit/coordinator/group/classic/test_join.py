@@ -12,11 +12,6 @@ RANGE = ("range", subscription("t"))
 ROUND = ("roundrobin", subscription("t"))
 
 
-@pytest.fixture
-def h() -> GroupHarness:
-    return GroupHarness()
-
-
 def ids(parked):
     return [member.member_id for member in parked.response.members]
 

@@ -1,17 +1,9 @@
 """SyncGroup, Heartbeat and LeaveGroup."""
 
-import pytest
-
 from coordinator.group.classic.leave import answer_for, members_of
 from coordinator.group.classic.state import GroupState
 from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP, MemberResponse
-from tests.support.groups import GroupHarness
-
-
-@pytest.fixture
-def h() -> GroupHarness:
-    return GroupHarness()
 
 
 def two_joined(h):

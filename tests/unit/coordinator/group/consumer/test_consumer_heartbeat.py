@@ -28,11 +28,6 @@ from tests.support.consumer_groups import CALLER, ConsumerHarness, assigned, by_
 T = {"t": [0, 1, 2, 3]}
 
 
-@pytest.fixture
-def h() -> ConsumerHarness:
-    return ConsumerHarness()
-
-
 def test_first_member_gets_all_partitions(h: ConsumerHarness) -> None:
     """Member, epoch, target, epoch of targets, assignment: in Kafka's order, as one batch."""
     answer = h.enter_consumer("a")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator.group.shard import TimerKey
 from protocol.error_codes import ErrorCode
 from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
 
 T = {"t": [0, 1, 2, 3]}
-
-
-@pytest.fixture
-def h() -> ConsumerHarness:
-    return ConsumerHarness()
 
 
 def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:

@@ -24,11 +24,6 @@ from protocol.messages.txn_offset_commit import (
 from tests.support.streams_groups import WORD_COUNT, StreamsHarness, task_map
 
 
-@pytest.fixture
-def h() -> StreamsHarness:
-    return StreamsHarness()
-
-
 def commit(
     h: StreamsHarness, member: str, epoch: int, topic: str = "t", partition: int = 0, version: int = 9
 ) -> ErrorCode:

@@ -27,11 +27,6 @@ from tests.support.streams_groups import (
 )
 
 
-@pytest.fixture
-def h() -> StreamsHarness:
-    return StreamsHarness()
-
-
 def code(answer: Any) -> tuple[ErrorCode, str | None]:
     return ErrorCode(answer.error_code), answer.error_message
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator.group.cluster import StreamsGroupConfig
 from coordinator.group.streams.configured import Status
 from coordinator.group.streams.endpoints import endpoint_partitions
@@ -19,12 +17,6 @@ from tests.support.streams_groups import (
     task_map,
     topology,
 )
-
-
-@pytest.fixture
-def h() -> StreamsHarness:
-    return StreamsHarness()
-
 
 # -- when targets are computed -----------------------------------------------------------------------------------------
 
