@@ -148,7 +148,7 @@ def test_paced_client_keeps_its_rate(command: list[str], peers: Any, tmp_path: P
 
 def test_error_ends_the_run(command: list[str], peers: Any, tmp_path: Path) -> None:
     """Figures of rejected requests would be meaningless."""
-    said = run(command, peers(lambda frame: b"\0\0\0\7\0\x57"), tmp_path, [PRODUCER])
+    printed = run(command, peers(lambda frame: b"\0\0\0\7\0\x57"), tmp_path, [PRODUCER])
 
-    assert "answered a client of" in said
-    assert "error 87" in said
+    assert "answered a client of" in printed
+    assert "error 87" in printed

@@ -71,7 +71,7 @@ run()
 """
 
 
-class Talkative(OurBroker):
+class DebugLogging(OurBroker):
     """A broker at log level debug that runs `program`."""
 
     program = _SPOILED
@@ -116,7 +116,7 @@ class Stage:
         config.write_text(f"node.id=1\nlog.dirs={directory / 'logs'}\n")
         user = f"SCRAM-SHA-256=[name=first,password={self.secrets['password at the format']},iterations=4096]"
         self.outputs["format"] = self._run("format", "-c", str(config), "--add-scram", user)
-        self.broker = Talkative(directory, self.properties, port=self.ports["OPEN"])
+        self.broker = DebugLogging(directory, self.properties, port=self.ports["OPEN"])
 
     def _properties(self) -> dict[str, str]:
         authority = Authority(self._directory)

@@ -157,14 +157,14 @@ def test_offset_commit_is_explained_by_its_fields() -> None:
     value = b"\0\3" + value_message.encode(3, value_message(offset=42))
 
     described = key_span("__consumer_offsets", key, is_control=False)
-    said = value_span("__consumer_offsets", key, value, is_control=False)
+    value_part = value_span("__consumer_offsets", key, value, is_control=False)
 
     assert described is not None
-    assert said is not None
-    assert [*gaps(described), *gaps(said)] == []
+    assert value_part is not None
+    assert [*gaps(described), *gaps(value_part)] == []
     named = {leaf.name: leaf.value for leaf in described.leaves()}
     assert (named["group"], named["topic"], named["partition"]) == ('"shop"', '"orders"', "3")
-    assert {leaf.name: leaf.value for leaf in said.leaves()}["offset"] == "42"
+    assert {leaf.name: leaf.value for leaf in value_part.leaves()}["offset"] == "42"
 
 
 def test_undecodable_message_is_shown_with_the_reason() -> None:

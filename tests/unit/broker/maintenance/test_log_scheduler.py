@@ -270,7 +270,7 @@ def test_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
 def test_thread_runs_tasks_in_order_and_loop_applies_them(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    class Noted:
+    class RecordingTask:
         """A task that records its calls."""
 
         def __init__(self, name: str) -> None:
@@ -291,8 +291,8 @@ def test_thread_runs_tasks_in_order_and_loop_applies_them(tmp_path: Path) -> Non
         background = Background(made.logs, made.config, loop, Timers(loop, Clock()), Clock())  # type: ignore[arg-type]
         background.start()
         done = asyncio.Event()
-        background.run([Noted("a"), Noted("b")])
-        background.run([Noted("c")]).add_done_callback(lambda _: done.set())
+        background.run([RecordingTask("a"), RecordingTask("b")])
+        background.run([RecordingTask("c")]).add_done_callback(lambda _: done.set())
         assert background.run([]).done
         await done.wait()
         background.stop()

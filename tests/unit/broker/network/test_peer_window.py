@@ -48,7 +48,7 @@ def read_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         ([None], []),
         ([SMALL, OSError("gone")], []),
     ],
-    ids=["few", "small", "full", "large", "grown", "not told", "broken"],
+    ids=["few", "small", "full", "large", "grown", "unknown", "broken"],
 )
 def test_client_with_a_small_window_gets_a_larger_buffer(windows: list[int], asked: list[int]) -> None:
     """A client that ever had a large window keeps its buffer, and is then no longer checked."""

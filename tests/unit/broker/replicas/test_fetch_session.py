@@ -58,7 +58,7 @@ def request(
     )
 
 
-def said(index: int, **fields: object) -> FetchedData:
+def read_result(index: int, **fields: object) -> FetchedData:
     """Return the result of reading a partition."""
     data = FetchedData(index)
     for name, value in fields.items():
@@ -68,7 +68,9 @@ def said(index: int, **fields: object) -> FetchedData:
 
 def answered(context: FetchContext, **fields: object) -> tuple[int, int, list[tuple[str | None, int]]]:
     """Answer all partitions in the same way. Return (error, session id, the partitions that were sent)."""
-    answers = [(wanted, said(wanted.index, **{"high_watermark": 5} | fields)) for wanted in context.partitions.values()]
+    answers = [
+        (wanted, read_result(wanted.index, **{"high_watermark": 5} | fields)) for wanted in context.partitions.values()
+    ]
     error_code, session_id, sent = context.answer(answers)
     return error_code, session_id, [(wanted.topic, wanted.index) for wanted, _ in sent]
 
@@ -92,7 +94,7 @@ def test_an_incremental_fetch_sends_only_changed_partitions(sessions: FetchSessi
 
     assert answered(sessions.open(13, request(session_id=session_id, epoch=1))) == (0, session_id, [])
     both = [("alpha", 0), ("beta", 1)]
-    for epoch, said in enumerate(
+    for epoch, read_result in enumerate(
         (
             {"records": b"x"},
             {"high_watermark": 6},
@@ -106,7 +108,7 @@ def test_an_incremental_fetch_sends_only_changed_partitions(sessions: FetchSessi
         start=2,
     ):
         context = sessions.open(13, request(session_id=session_id, epoch=epoch))
-        assert sorted(answered(context, **said)[2], key=str) == both, said
+        assert sorted(answered(context, **read_result)[2], key=str) == both, read_result
     assert (
         answered(sessions.open(13, request(session_id=session_id, epoch=10)), high_watermark=6, log_start_offset=2)[2]
         == []
@@ -118,7 +120,7 @@ def test_partitions_with_records_move_to_the_end(sessions: FetchSessions) -> Non
     session_id = opened(sessions, (A, 0), (A, 1), (A, 2))
     context = sessions.open(13, request(session_id=session_id, epoch=1))
     first = next(iter(context.partitions.values()))
-    context.answer([(first, said(0, records=b"x", high_watermark=5))])
+    context.answer([(first, read_result(0, records=b"x", high_watermark=5))])
 
     assert [index for _, index in sessions.open(13, request(session_id=session_id, epoch=2)).partitions] == [1, 2, 0]
 

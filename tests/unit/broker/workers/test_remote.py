@@ -33,13 +33,13 @@ class MainProcessLink:
     """Records messages."""
 
     def __init__(self) -> None:
-        self.said: list[Any] = []
+        self.messages: list[Any] = []
 
     def tell(self, message: Any) -> None:
-        self.said.append(message)
+        self.messages.append(message)
 
     def ask(self, message: Any) -> Deferred[Any]:
-        self.said.append(message)
+        self.messages.append(message)
         return Deferred()
 
 
@@ -142,7 +142,7 @@ def test_reports_of_a_worker_go_to_the_main_process() -> None:
     follower.controller.record_placements([(b"id", 1, b"directory")])
     assert not follower.topics.ensure("used").done
     RemoteVerifier(follower.link).verify("x", [], 12)
-    assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
+    assert follower.link.messages == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
 
 
 def test_automatic_topic_creation_counts_to_the_quota() -> None:
@@ -157,7 +157,7 @@ def test_automatic_topic_creation_counts_to_the_quota() -> None:
 
     follower.controller.auto_create(["a", "b", "__consumer_offsets"], admit)
     assert asked == [1, 1, 50]
-    assert follower.link.said == [AutoCreate(("a", "__consumer_offsets"))]
+    assert follower.link.messages == [AutoCreate(("a", "__consumer_offsets"))]
 
 
 def test_features_are_those_of_the_image() -> None:

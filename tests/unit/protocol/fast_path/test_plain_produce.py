@@ -54,7 +54,7 @@ def encoded(version: int, topics: list[Struct], acks: int = 1, **fields: Any) ->
     return bytes(PRODUCE.request.encode(version, request))
 
 
-def said(value: Struct) -> list[tuple[str, bytes, list[tuple[int, bytes]]]]:
+def topics_of(value: Struct) -> list[tuple[str, bytes, list[tuple[int, bytes]]]]:
     return [
         (each.name, each.topic_id, [(data.index, bytes(data.records)) for data in each.partition_data])
         for each in value.topic_data
@@ -62,7 +62,7 @@ def said(value: Struct) -> list[tuple[str, bytes, list[tuple[int, bytes]]]]:
 
 
 def read(version: int, frame: memoryview, position: int = 0) -> tuple[int, list[Any]] | None:
-    """Return the result of `parse` in the form of `said`."""
+    """Return the result of `parse` in the form of `topics_of`."""
     found = parse(version, frame, position)
     if found is None:
         return None
@@ -101,7 +101,7 @@ def test_decoded_request_equals_the_schema(
         return
 
     value, _ = PRODUCE.request.decode(version, body)
-    assert found == (acks, said(value))
+    assert found == (acks, topics_of(value))
     assert (one is not None) == (len(indexes) == 1 and not other)
     if one is not None:
         key, length, index, data = one[1:]
@@ -214,7 +214,7 @@ def test_damaged_requests_equal_the_schema_or_are_left_to_it(version: int, count
         pytest.fail("the schema refuses it")
     assert end == len(frame)
     assert value.transactional_id is None
-    assert found == (value.acks, said(value))
+    assert found == (value.acks, topics_of(value))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

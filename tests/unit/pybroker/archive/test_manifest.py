@@ -57,7 +57,7 @@ def test_ranges_with_gaps_or_of_other_partitions_stay_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         (lambda manifest: manifest.update(version=2), "version 2 is not supported"),
         (lambda manifest: manifest.pop("ranges"), "damaged"),
@@ -70,11 +70,11 @@ def test_ranges_with_gaps_or_of_other_partitions_stay_apart() -> None:
         (lambda manifest: manifest.update(table="iceberg"), "table format 'iceberg' is not supported"),
     ],
 )
-def test_invalid_manifest_is_rejected(change: Callable[[dict[str, Any]], object], said: str) -> None:
+def test_invalid_manifest_is_rejected(change: Callable[[dict[str, Any]], object], expected: str) -> None:
     manifest = json.loads(encode(MANIFEST))
     change(manifest)
 
-    with pytest.raises(DamagedArchive, match=said):
+    with pytest.raises(DamagedArchive, match=expected):
         decode(json.dumps(manifest).encode(), "here")
 
 

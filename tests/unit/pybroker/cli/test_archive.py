@@ -15,7 +15,7 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ([], "the following arguments are required: DIR"),
         (["lake"], "there is nothing to do"),
@@ -38,30 +38,34 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--compact", "--target-file-mib", "x"], "'x' is not a number"),
     ],
 )
-def test_bad_archive_options_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_archive_options_are_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         archive.main(arguments)
 
     assert end.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert expected in line
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["lake"], "required: TOPIC, --bootstrap-server"),
         (["lake", "orders", *SERVER, "--property", "acks=1"], "acks"),
         (["lake", "orders", *SERVER, "--intoo", "x"], "unrecognized arguments"),
     ],
 )
-def test_bad_restore_options_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_restore_options_are_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         restore.main(arguments)
 
     assert end.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert expected in line
 
 
 @pytest.mark.parametrize("main", [archive.main, restore.main])
@@ -103,7 +107,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("failure", "code", "said"),
+    ("failure", "code", "expected"),
     [
         (KeyboardInterrupt(), 130, "interrupted: the same command continues where this one stopped"),
         (ArchiveError("it is another's"), 1, "it is another's"),
@@ -111,7 +115,11 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     ],
 )
 def test_failures_are_one_line_with_an_exit_code(
-    failure: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    failure: BaseException,
+    code: int,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(archive_options.signal, "signal", lambda *_: None)
 
@@ -119,4 +127,4 @@ def test_failures_are_one_line_with_an_exit_code(
         raise failure
 
     assert archive_options.run("pybroker archive", act) == code
-    assert capsys.readouterr().err == f"pybroker archive: {said}\n"
+    assert capsys.readouterr().err == f"pybroker archive: {expected}\n"

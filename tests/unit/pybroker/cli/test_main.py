@@ -161,7 +161,7 @@ def test_bad_option_of_a_pipeline_is_one_line(
 def test_pipeline_without_spark_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And says that it is of this package, as an index may have another one of that name."""
+    """The extra of the source tree, as a package index may have another package of that name."""
     monkeypatch.setattr("pybroker.pipeline.main.find_spec", lambda name: None)
     assert exit_code(monkeypatch, "pipeline", "run", "examples/access-log/pipeline.yaml") == 1
     assert "pip install '.[pipeline]'" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "expected"),
     [
         ({"security.protocol": "TLS"}, "kafka.security.protocol: TLS is none of PLAINTEXT, SSL"),
         ({}, "kafka.sasl.mechanism: it is not set"),
@@ -50,15 +50,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
         ),
     ],
 )
-def test_incomplete_options_are_named(properties: dict[str, str], said: str) -> None:
+def test_incomplete_options_are_named(properties: dict[str, str], expected: str) -> None:
     with pytest.raises(UnusableOption) as refused:
         Access({"security.protocol": "SASL_PLAINTEXT", **properties})
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert "hidden" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "expected"),
     [
         ({"ssl.truststore.location": "/no/such/file"}, "kafka.ssl.truststore.location: /no/such/file: No such file"),
         ({"ssl.truststore.type": "XYZ", "ssl.truststore.location": __file__}, "kafka.ssl.truststore.type: XYZ is none"),
@@ -78,10 +78,10 @@ def test_incomplete_options_are_named(properties: dict[str, str], said: str) -> 
         ),
     ],
 )
-def test_unreadable_stores_are_named(properties: dict[str, str], said: str) -> None:
+def test_unreadable_stores_are_named(properties: dict[str, str], expected: str) -> None:
     with pytest.raises(UnusableOption) as refused:
         Access({"security.protocol": "SSL", **properties})
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert "hidden" not in str(refused.value)
 
 

@@ -125,7 +125,7 @@ def test_any_bootstrap_server_suffices(broker: BrokerDouble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "expected"),
     [
         ({"bootstrap.servers": ""}, "not set"),
         ({"bootstrap.servers": "one"}, "'one' is not host:port"),
@@ -135,8 +135,8 @@ def test_any_bootstrap_server_suffices(broker: BrokerDouble) -> None:
         ({"request.timeout.ms": "soon"}, "'soon'"),
     ],
 )
-def test_invalid_properties_are_named(properties: dict[str, str], said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+def test_invalid_properties_are_named(properties: dict[str, str], expected: str) -> None:
+    with pytest.raises(UnusableOption, match=expected):
         Cluster({**PROPERTIES, **properties})
 
 

@@ -185,7 +185,7 @@ def test_unwritable_topic_is_reported(
         ({"topic": "new"}, CreatingCluster()),
         ({"topic": "new"}, SilentCluster()),
     ],
-    ids=["is there", "has keys", "of another broker", "is made", "is not let see"],
+    ids=["exists", "has keys", "of another broker", "is created", "has hidden configs"],
 )
 def test_writable_topic_is_fine(tmp_path: Path, sink: dict[str, Any], cluster: FakeCluster) -> None:
     """As far as the broker reports."""

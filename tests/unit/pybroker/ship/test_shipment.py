@@ -10,7 +10,7 @@ from pybroker.ship.shipment import _Shipment, begin
 from tests.support.written_logs import WrittenLog
 
 
-class Nobody:
+class UnusedProducer:
     """A producer that must not be used."""
 
     def abandon(self) -> None:
@@ -21,7 +21,7 @@ def test_log_named_twice_is_sent_once(tmp_path: Path) -> None:
     """Two patterns of a shell may match it."""
     log = WrittenLog(tmp_path)
     log.write("one\n")
-    sender: Any = Nobody()
+    sender: Any = UnusedProducer()
     with PositionFile(tmp_path / "positions", "t") as positions:
         begin([log.path, log.path], positions, 1000, from_beginning=True)
         shipment = _Shipment(sender, positions, lambda line: None)

@@ -27,7 +27,7 @@ def test_offset_end_or_time(value: int | str | None, timestamp_ms: int | None, e
 
 
 @pytest.mark.parametrize(
-    ("value", "timestamp_ms", "said"),
+    ("value", "timestamp_ms", "message"),
     [
         (5, 5, "start: an offset and a time"),
         ("first", None, "'first'"),
@@ -35,8 +35,8 @@ def test_offset_end_or_time(value: int | str | None, timestamp_ms: int | None, e
         (1 << 63, None, str(1 << 63)),
     ],
 )
-def test_invalid_bounds_are_rejected(value: int | str | None, timestamp_ms: int | None, said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+def test_invalid_bounds_are_rejected(value: int | str | None, timestamp_ms: int | None, message: str) -> None:
+    with pytest.raises(UnusableOption, match=message):
         bounds_of(value, timestamp_ms, EARLIEST, name="start")
 
 

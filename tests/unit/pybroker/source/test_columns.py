@@ -18,9 +18,9 @@ def test_columns_keep_their_order_in_any_case() -> None:
     assert chosen_columns([" Value", "timestamptype", "OFFSET "]) == ("value", "timestampType", "offset")
 
 
-@pytest.mark.parametrize(("names", "said"), [([], "no column"), (["key", "KEY"], "twice"), (["vlaue"], "'vlaue'")])
-def test_invalid_selection_is_rejected(names: list[str], said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+@pytest.mark.parametrize(("names", "expected"), [([], "no column"), (["key", "KEY"], "twice"), (["vlaue"], "'vlaue'")])
+def test_invalid_selection_is_rejected(names: list[str], expected: str) -> None:
+    with pytest.raises(UnusableOption, match=expected):
         chosen_columns(names)
 
 

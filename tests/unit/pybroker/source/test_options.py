@@ -104,7 +104,7 @@ def test_start_time_after_all_records_fails_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"subscribe": " , "}, "no topic"),
         ({"assign": '{"orders": [0]}'}, "subscribe, subscribePattern and assign"),
@@ -121,8 +121,8 @@ def test_start_time_after_all_records_fails_by_default() -> None:
         ({"columns": "key,vlaue"}, "'vlaue'"),
     ],
 )
-def test_invalid_options_are_named(given: dict[str, str], said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+def test_invalid_options_are_named(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(UnusableOption, match=expected):
         options(**given)
 
 
@@ -174,7 +174,7 @@ def test_log_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"path": ""}, "no path"),
         ({"paht": "/data"}, "'paht'"),
@@ -195,8 +195,8 @@ def test_log_options() -> None:
         ({"endingOffsets": '{"orders": {"0": -3}}'}, "from 0 on"),
     ],
 )
-def test_invalid_log_options_are_named(given: dict[str, str], said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+def test_invalid_log_options_are_named(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(UnusableOption, match=expected):
         read_log_options({"path": "/data", **given})
 
 
@@ -209,7 +209,7 @@ def test_sink_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "columns", "said"),
+    ("given", "columns", "expected"),
     [
         ({}, ["value"], "no topic is given"),
         ({"topic": "orders"}, ["key"], "no column value"),
@@ -219,6 +219,6 @@ def test_sink_options() -> None:
         ({"topic": "orders", "kafka.transactional.id": "one"}, ["value"], "'kafka.transactional.id'"),
     ],
 )
-def test_invalid_sink_options_are_named(given: dict[str, Any], columns: list[str], said: str) -> None:
-    with pytest.raises(UnusableOption, match=said):
+def test_invalid_sink_options_are_named(given: dict[str, Any], columns: list[str], expected: str) -> None:
+    with pytest.raises(UnusableOption, match=expected):
         read_sink_options({**SERVERS, **given}, columns)

@@ -26,13 +26,13 @@ def test_batch_ends_at_the_latest_offsets_of_all_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "it is deleted", 5)]
+    ("latest", "expected", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "it is deleted", 5)]
 )
 def test_shrunk_or_deleted_partition_fails_or_resumes_at_end(
-    latest: dict[tuple[str, int], int], said: str, end: int
+    latest: dict[tuple[str, int], int], expected: str, end: int
 ) -> None:
     """For example of a topic that was recreated: at the old offset 5, its next record would be skipped too."""
-    with pytest.raises(DataLoss, match=said):
+    with pytest.raises(DataLoss, match=expected):
         ends_of({ONE: 5}, latest, fail_on_data_loss=True)
 
     assert ends_of({ONE: 5}, latest, fail_on_data_loss=False) == {ONE: end}

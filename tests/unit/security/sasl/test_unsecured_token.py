@@ -23,8 +23,8 @@ def part(value: Any, encode: Callable[[bytes], bytes] = urlsafe_b64encode) -> st
 
 def token(header: Any = UNSIGNED, signature: str = "", **claims: Any) -> str:
     """Return a token of bob for ten seconds by default; a claim of None is left out."""
-    said = {"sub": "bob", "iat": NOW_S - 1, "exp": NOW_S + 10} | claims
-    return f"{part(header)}.{part({key: value for key, value in said.items() if value is not None})}.{signature}"
+    all_claims = {"sub": "bob", "iat": NOW_S - 1, "exp": NOW_S + 10} | claims
+    return f"{part(header)}.{part({key: value for key, value in all_claims.items() if value is not None})}.{signature}"
 
 
 def validator(**options: str) -> UnsecuredValidator:

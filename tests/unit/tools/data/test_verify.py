@@ -162,8 +162,8 @@ def test_damage_is_named_and_repaired(name: str, directory: Path, capsys: pytest
     place = (directory / file).parent if kind not in (Kind.MISSING, Kind.STRAY) else directory
     assert any(Path(each.path).is_relative_to(place) and each.kind is kind for each in found)
     assert main([str(directory), "--repair"]) == (0 if repairable else 1)
-    said = capsys.readouterr().out
-    assert all(str(each) in said for each in found)
+    printed = capsys.readouterr().out
+    assert all(str(each) in printed for each in found)
     assert (errors(directory) == []) is repairable
 
 
@@ -272,12 +272,12 @@ def test_directory_not_given_is_a_note(directory: Path, tmp_path: Path, capsys: 
     other.mkdir()
     shutil.copy(directory / "meta.properties", other)
     assert main([str(other)]) == 0
-    said = capsys.readouterr().out
-    assert f"{other}: __cluster_metadata-0 is in none of the directories given" in said
+    printed = capsys.readouterr().out
+    assert f"{other}: __cluster_metadata-0 is in none of the directories given" in printed
     replace(directory / "meta.properties", b"directory.id=y", b"directory.id=x")
     main([str(directory)])
-    said = capsys.readouterr().out
-    assert f"{directory}: the log directory yDpwX_jwsGTgyYrg_1fn0A was not given; it holds 24 partitions" in said
+    printed = capsys.readouterr().out
+    assert f"{directory}: the log directory yDpwX_jwsGTgyYrg_1fn0A was not given; it holds 24 partitions" in printed
 
 
 def test_directory_without_partitions_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         (lambda stored: stored.update(version=2), "unknown format"),
         (lambda stored: stored.update(format="another"), "unknown format"),
@@ -90,7 +90,7 @@ def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
     ],
 )
 def test_invalid_manifest_is_rejected_as_a_whole(
-    tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: str
 ) -> None:
     """With one line that has the file's name."""
     path = put_manifest(tmp_path, ENDS)
@@ -98,7 +98,7 @@ def test_invalid_manifest_is_rejected_as_a_whole(
     change(stored)
     path.write_text(json.dumps(stored))
 
-    with pytest.raises(UnreadableFile, match=said) as refused:
+    with pytest.raises(UnreadableFile, match=expected) as refused:
         read_archive(str(tmp_path))
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)

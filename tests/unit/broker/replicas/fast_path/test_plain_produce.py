@@ -83,7 +83,7 @@ def ask(broker: DataBroker, version: int, records: bytes, **of: Any) -> tuple[St
     return answer, None if reply is None else broker.received(PRODUCE, version, reply)
 
 
-def said(response: Struct) -> list[tuple[str, int, int, int]]:
+def answered_partitions(response: Struct) -> list[tuple[str, int, int, int]]:
     return [
         (topic.name or topic.topic_id, each.index, each.error_code, each.base_offset)
         for topic in response.responses

@@ -177,7 +177,7 @@ def test_recorded_address_is_mapped_to_the_current_broker() -> None:
         [SessionEvent(Kind.OPEN, 1, 0), SessionEvent(Kind.ANSWER, 1, 0, GIVEN)],
         [SessionEvent(Kind.OPEN, 1, 0), SessionEvent(Kind.REQUEST, 1, 0, b"\0")],
     ],
-    ids=["not opened", "not asked", "no request"],
+    ids=["without open", "without request", "malformed request"],
 )
 def test_inconsistent_session_is_rejected(events: list[SessionEvent]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
