@@ -1,7 +1,7 @@
 """Broker: the parts that each process of a broker has, and how it starts and stops.
 
-The process that a user starts is a `MainProcess`, and has all attributes. With num.workers above 1 the other processes
-are `Worker`s (broker/workers).
+The process that a user starts is a `MainProcess`, which has the controller and the coordinators, too. With num.workers
+above 1 the other processes are `Worker`s (broker/workers).
 
 Start: bind the ports first, so that a taken port stops the start before any file is touched. Then open the node's data,
 create the parts that need it, and accept clients. Stop: accept no more clients, send the last answers, write everything
@@ -64,28 +64,20 @@ from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from broker.access.authentication.delegation_tokens import DelegationTokens
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
-    from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.share.states import ShareStates
-    from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.coordinators.transaction.markers import PartitionMarkers
-    from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.external_readers.spark.queries import SparkQueries
     from broker.maintenance.move_services import Placements
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
-    from broker.observability.metrics.observed import WorkerCounts
-    from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.observability.metrics.observed import MainParts, WorkerCounts
     from broker.replicas.end_offsets import EndOffsets
     from broker.startup.opened_data import OpenedData
-    from controller.controller import Controller
-    from controller.metadata_retention import MetadataRetention
-    from controller.quorum import FeatureSource, MetadataQuorum
+    from controller.quorum import FeatureSource
 
 log = logging.getLogger(__name__)
 
@@ -123,17 +115,6 @@ class Broker(ABC):
     verifier: TransactionVerifier
     markers: PartitionMarkers
     share_partitions: SharePartitions
-
-    # Set in the main process alone: requests that workers serve do not need them.
-    controller: Controller
-    delegation_tokens: DelegationTokens
-    client_metrics: ClientMetrics
-    metadata_retention: MetadataRetention
-    producer_ids: ProducerIds
-    quorum: MetadataQuorum
-    share_coordinator: ShareCoordinator
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
 
     def __init__(
         self,
@@ -177,6 +158,11 @@ class Broker(ABC):
     @property
     def supervisor(self) -> WorkerCounts | None:
         """The other workers, if there are any."""
+        return None
+
+    @property
+    def main_parts(self) -> MainParts | None:
+        """The parts that only the main process has; None in a worker."""
         return None
 
     # -- start ---------------------------------------------------------------------------------------------------------

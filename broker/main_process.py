@@ -46,6 +46,7 @@ from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
     from broker.console.process import Console
+    from broker.observability.metrics.observed import MainParts
     from broker.workers.supervisor import WorkerSupervisor
 
 
@@ -69,6 +70,18 @@ class MainProcess(Broker):
     @property
     def supervisor(self) -> WorkerSupervisor | None:
         return self._supervisor
+
+    @property
+    def main_parts(self) -> MainParts:
+        from broker.observability.metrics.observed import MainParts  # loaded only with metrics
+
+        return MainParts(
+            controller=self.controller,
+            quorum=self.quorum,
+            groups=self.groups,
+            transactions=self.transactions,
+            client_metrics=self.client_metrics,
+        )
 
     @property
     def addresses(self) -> list[str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from broker.observability.metrics.exposition import AT_ONCE, PAUSE_S
-from broker.process.placement import MAIN
 from controller.formatting import id_bytes
 
 if TYPE_CHECKING:
@@ -44,11 +43,11 @@ def asked_client(query: str) -> bytes | None:
 
 def take_clients(broker: ObservedProcess, instance_id: bytes | None) -> Clients:
     """Return the clients; called on the loop. Only the first worker has any: it answers for all workers."""
-    metrics, received = broker.client_metrics, broker.client_metrics.received
-    is_first = broker.number == MAIN and received is not None
     now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
-    if not is_first or received is None:
+    main = broker.main_parts
+    if main is None or main.client_metrics.received is None:
         return Clients(now_ms, monotonic_ms, [], {}, None if instance_id is None else [])
+    metrics, received = main.client_metrics, main.client_metrics.received
     numbers = None if instance_id is None else received.of_client(instance_id)
     return Clients(now_ms, monotonic_ms, metrics.instances(), received.counts(), numbers)
 

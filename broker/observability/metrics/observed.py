@@ -5,6 +5,8 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
@@ -53,11 +55,18 @@ class WorkerCounts(Protocol):
         """The number of restarts of workers that died."""
 
 
-class ObservedProcess(Protocol):
-    """A running broker process, observed on its event loop.
+class MainParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts that only the main process has."""
 
-    Only the main process, whose `number` is 0, has the attributes after `state`.
-    """
+    controller: Controller
+    quorum: MetadataQuorum
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    client_metrics: ClientMetrics
+
+
+class ObservedProcess(Protocol):
+    """A running broker process, observed on its event loop."""
 
     number: int
     config: BrokerConfig
@@ -82,11 +91,9 @@ class ObservedProcess(Protocol):
     metadata: MetadataCache
     state: BrokerState
 
-    controller: Controller
-    quorum: MetadataQuorum
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
-    client_metrics: ClientMetrics
+    @property
+    def main_parts(self) -> MainParts | None:
+        """The parts of the main process; None in a worker."""
 
     @property
     def endpoint(self) -> MeasuringEndpoint | None:

@@ -27,7 +27,7 @@ from protocol.messages.produce import PRODUCE
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.observability.metrics.observed import ObservedProcess
+    from broker.observability.metrics.observed import MainParts, ObservedProcess
     from broker.observability.metrics.traffic import Traffic
     from broker.observability.telemetry.received import Series
 
@@ -42,11 +42,12 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield from partitions(broker, traffic)
     yield from directories(broker)
     yield from queries(broker)
-    if broker.number == MAIN:
-        yield from cluster(broker)
-        yield from groups(broker)
-        yield from transactions(broker)
-        yield from telemetry(broker)
+    main = broker.main_parts
+    if main is not None:
+        yield from cluster(broker, main)
+        yield from groups(broker, main)
+        yield from transactions(main)
+        yield from telemetry(main)
 
 
 def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
@@ -193,7 +194,7 @@ def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample
     yield table.QUERIES_UNREADABLE, (), len(found.problems)
 
 
-def cluster(broker: ObservedProcess) -> Iterator[Sample]:
+def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     """Yield figures of the metadata."""
     image = broker.metadata.image
     active = sum(each.is_active for each in image.brokers.values())
@@ -206,20 +207,20 @@ def cluster(broker: ObservedProcess) -> Iterator[Sample]:
     yield table.OFFLINE_PARTITIONS, (), sum(each.leader == NO_LEADER for each in registered)
     yield table.NOT_PREFERRED, (), sum(not each.has_preferred_leader for each in registered)
     yield table.UNCLEAN_ELECTIONS, (), 0
-    quorum = broker.quorum
-    yield table.METADATA_OFFSET, (), broker.controller.last_offset
-    yield table.METADATA_APPLIED, (), broker.controller.last_offset
+    quorum = main.quorum
+    yield table.METADATA_OFFSET, (), main.controller.last_offset
+    yield table.METADATA_APPLIED, (), main.controller.last_offset
     yield table.QUORUM_LEADER, (), broker.config.node_id
     yield table.QUORUM_EPOCH, (), quorum.epoch
     yield table.QUORUM_HIGH_WATERMARK, (), quorum.end_offset
     yield table.QUORUM_END, (), quorum.end_offset
 
 
-def groups(broker: ObservedProcess) -> Iterator[Sample]:
+def groups(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     """Yield groups with their members, offsets and lag."""
     by_kind: Counter[tuple[str, str]] = Counter()
     offsets = 0
-    for shard in [each.shard for each in broker.groups.loaded_logs()]:
+    for shard in [each.shard for each in main.groups.loaded_logs()]:
         for group_id, group in list(shard.groups.items()):
             by_kind[_GROUP_TYPES[type(group)], _name(group.state)] += 1
             yield table.GROUP_MEMBERS, (group_id,), len(group.members)
@@ -253,14 +254,15 @@ def _own_high_watermark(broker: ObservedProcess, topic: str, index: int) -> int 
 
 def learn_ends(broker: ObservedProcess) -> Deferred[None]:
     """Ask other processes for the end offsets that `groups`, and `queries` of all, need."""
-    if broker.number != MAIN:
+    main = broker.main_parts
+    if main is None:
         return Deferred.resolved(None)
-    return broker.end_offsets.learn_ends(_committed(broker))
+    return broker.end_offsets.learn_ends(_committed(broker, main))
 
 
-def _committed(broker: ObservedProcess) -> Iterator[tuple[str, int]]:
+def _committed(broker: ObservedProcess, main: MainParts) -> Iterator[tuple[str, int]]:
     """Yield the partitions with an offset of a group or a query; some more than once."""
-    for each in broker.groups.loaded_logs():
+    for each in main.groups.loaded_logs():
         offsets = each.shard.offsets
         for group_id in offsets.group_ids():
             for topic, indexes in offsets.of_group(group_id).items():
@@ -271,17 +273,17 @@ def _committed(broker: ObservedProcess) -> Iterator[tuple[str, int]]:
         yield from query.progress.positions
 
 
-def transactions(broker: ObservedProcess) -> Iterator[Sample]:
+def transactions(main: MainParts) -> Iterator[Sample]:
     """Yield figures of ongoing transactions."""
-    shards = [each.shard for each in broker.transactions.loaded_logs()]
+    shards = [each.shard for each in main.transactions.loaded_logs()]
     yield table.TRANSACTIONAL_IDS, (), sum(len(shard.transactions) for shard in shards)
     yield table.TRANSACTIONS, ("ongoing",), sum(len(shard.ongoing) for shard in shards)
     yield table.TRANSACTIONS, ("decided",), sum(len(shard.prepared) for shard in shards)
 
 
-def telemetry(broker: ObservedProcess) -> Iterator[Sample]:
+def telemetry(main: MainParts) -> Iterator[Sample]:
     """Yield figures of pushed client metrics; `client_series` has the pushed numbers."""
-    metrics = broker.client_metrics
+    metrics = main.client_metrics
     yield table.CLIENT_INSTANCES, (), metrics.instance_count
     for error, count in list(metrics.pushes.items()):
         yield table.CLIENT_PUSHES, (error.name,), count
@@ -292,9 +294,9 @@ def telemetry(broker: ObservedProcess) -> Iterator[Sample]:
 
 def client_series(broker: ObservedProcess) -> list[Series]:
     """Return the numbers that clients pushed to this process."""
-    if broker.number != MAIN or broker.client_metrics.received is None:
-        return []
-    return broker.client_metrics.received.series()
+    main = broker.main_parts
+    received = main.client_metrics.received if main is not None else None
+    return received.series() if received is not None else []
 
 
 def _name(state: Enum) -> str:
