@@ -47,7 +47,7 @@ test-all: $(VENV)/.develop ## all tests at full size, also against Apache Kafka;
 test-times: $(VENV)/.class-data ## measure the time of each test file; renews tests/seconds.tsv, which orders the files
 	PYBROKER_TEST_TIMES=1 $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
-prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka; renews tests/conformance/proven.tsv
+prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka; renews proofs and recorded answers
 	PYBROKER_TEST_KAFKA=prove $(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
 
 lint: $(VENV)/.develop ## check style, types, import contracts and the Dockerfile

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pybroker.pipeline.java import JavaNotFoundError, find_java
+from pybroker.pipeline.java import find_java
 from tests.support.brokers import KafkaBroker
 from tests.support.java import QUICK
 from tests.support.quick_java import ARCHIVES, HOME
@@ -42,12 +42,12 @@ jvm.wait()
 
 
 def main() -> int:
-    """Write the archive of each kind. Without a Java, or with one that cannot write archives, do nothing."""
+    """Write the archive of each kind, if Java, the jars and the kind of Java allow it: tests run without one, too."""
     HOME.mkdir(parents=True, exist_ok=True)
     for kind, start in (("spark", _start_spark), ("kafka", _start_kafka)):
         archive = HOME / ARCHIVES[kind]
         written = archive.with_name(f"{archive.name}-{os.getpid()}")
-        with contextlib.suppress(JavaNotFoundError), _java_that_archives(written):
+        with contextlib.suppress(Exception), java_that_archives(written):
             start()
         if written.exists():
             written.rename(archive)
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 @contextlib.contextmanager
-def _java_that_archives(path: Path) -> Iterator[None]:
+def java_that_archives(path: Path) -> Iterator[None]:
     """Set JAVA_HOME to a Java that writes the classes of Spark's driver, or of Apache Kafka, at its end to `path`."""
     java = find_java()
     before = os.environ.get("JAVA_HOME")
@@ -66,7 +66,10 @@ def _java_that_archives(path: Path) -> Iterator[None]:
         archiving = shlex.join([f"-XX:ArchiveClassesAtExit={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"])
         launcher.write_text(
             "#!/bin/sh\n"
-            f'case "$*" in *SparkSubmit*|*kafka.Kafka*) exec {command} {archiving} "$@" ;; esac\n'
+            'case "$*" in\n'
+            "*spark.launcher.Main*) ;;\n"  # a JVM that composes the driver's command line
+            f'*SparkSubmit*|*kafka.Kafka*) exec {command} {archiving} "$@" ;;\n'
+            "esac\n"
             f'exec {command} "$@"\n'
         )
         launcher.chmod(0o755)
