@@ -154,9 +154,9 @@ def test_the_diverging_epoch_of_a_client_is_found(filled: DataBroker) -> None:
         (16, 2, (0, 15)),
     ):
         answer = fetch_one(filled, offset, last_fetched_epoch=epoch)
-        diverging = answer.diverging_epoch
-        assert ((diverging.epoch, diverging.end_offset) if diverging else None) == diverging, offset
-        assert diverging.epoch >= 0 or not diverging
+        found = answer.diverging_epoch
+        assert ((found.epoch, found.end_offset) if diverging else None) == diverging, offset
+        assert found.epoch >= 0 or not diverging
         assert answer.error_code == 0
     assert fetch_one(filled, 3, last_fetched_epoch=9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert fetch_one(filled, -1, last_fetched_epoch=0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
