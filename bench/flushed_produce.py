@@ -1,8 +1,9 @@
 """Measure Produce with flush.messages=1, where responses wait for the disk: `bench.flushed_produce [ours] [kafka]`.
 
-Both brokers run on this machine with log directories beside each other below TMPDIR, which should be on a disk. Batches
-have one record of 100 bytes; figures are requests a second and the latency of one. The last load has flush.ms=1000
-instead: it shows how a background flush slows down producers that do not wait for it.
+The named brokers (default: ours) run one after the other, each with a directory below TMPDIR, which should be on a
+disk. Figures are requests a second and the latency of one. Batches have one record of 100 bytes, in the last two loads
+of 10,000. Those two compare no flush with flush.ms=1000: they show how a background flush slows down producers that do
+not wait for it.
 """
 
 from __future__ import annotations

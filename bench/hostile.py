@@ -54,7 +54,7 @@ class GoodClientResult(NamedTuple):
     has_all: bool
 
 
-def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
+def random_frames(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
     """Return `count` frames, evenly of each API and version, in random order with a fixed seed."""
     frames: list[bytes] = []
     each = -(-count // len(served))
@@ -70,11 +70,11 @@ def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
                 suppress_health_check=list(HealthCheck),
             )
             @given(hostile_requests(api, version))
-            def take(request: object) -> None:
+            def collect(request: object) -> None:
                 frames.append(request.frame(_ID))  # type: ignore[attr-defined]
 
-            take()
-        print(f"\r{len(frames):,} requests drawn", end="", file=sys.stderr, flush=True)
+            collect()
+        print(f"\r{len(frames):,} requests generated", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     random.Random(8).shuffle(frames)
     return frames[:count]
@@ -97,7 +97,7 @@ def good_client(port: int, channel: Connection) -> None:
 
 
 class Senders:
-    """Connections that send one request after the other, each after the response to the last or its time-out."""
+    """Connections with one request in flight each; a request is given up after PATIENCE_S."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -124,7 +124,7 @@ class Senders:
                 try:
                     connection = socket.create_connection((HOST, self._port), 60)
                 except ConnectionRefusedError:
-                    self.outcomes["after the broker's end"] += 1
+                    self.outcomes["connection refused"] += 1
                     break
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 connection.settimeout(PATIENCE_S)
@@ -198,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             with started(Path(scratch), PROPERTIES, [kind]) as [broker]:
                 served, _ = prepared(broker.port)
                 served = [(api, version) for api, version in served if api.key != ADD_RAFT_VOTER.key]
-                frames = frames or drawn(served, options.requests)
+                frames = frames or random_frames(served, options.requests)
                 measure(broker, frames)
 
 

@@ -1,15 +1,15 @@
-"""Spark's sources beside each other: `python -m bench spark [--records 500000] [--codec none] [--cores 1 2]`.
+"""Spark's sources beside each other: `python -m bench spark [--records 5000000] [--codec lz4] [--cores 4]`.
 
-Reads the same records from both brokers, in batches that discard the rows (Spark's `noop`):
+Reads the same records in batches that discard the rows (Spark's `noop`):
 
-    connector   Spark's own Kafka source, with its jars
+    connector   Spark's own Kafka source, with its jars; it also reads from Apache Kafka
     pybroker    the source without a jar, over the wire
     log         the source on the data directory of our broker, while it runs
 
-All of them read all columns, or those of `--columns value` and the like. Sources take turns, after a round that does
-not count. A ratio above 1 means that ours is faster than the connector in the same round, or that our broker takes less
-processor time a GB than Apache Kafka for the same connector. Processor time of Spark is that of the JVM, Python's
-workers and their children. No process is bound to a core.
+`--columns` limits the columns. The sources take turns; the first round is a warm-up. "Times the connector's rate" is
+the rate as a multiple of the connector's rate with pybroker in the same round. "Kafka's multiple" is Apache Kafka's
+processor time a GB with the connector, divided by that of pybroker with this source. Processor time of Spark is that of
+the JVM, Python's workers and their children. No process is bound to a core.
 """
 
 from __future__ import annotations
@@ -122,15 +122,15 @@ def _median(rounds: Sequence[Round], value: Callable[[Round], float]) -> float:
 def table(cores: int, found: dict[tuple[str, str], list[Round]], records: int, sizes: dict[str, int]) -> Iterator[str]:
     """Return the rows of the table; ratios are medians of the rounds' ratios."""
     baseline = found["connector", "ours"]
-    theirs = found.get(("connector", "kafka"))
+    kafka_rounds = found.get(("connector", "kafka"))
     for (source, kind), rounds in found.items():
-        ratios = [theirs.seconds / ours.seconds for ours, theirs in zip(rounds, baseline, strict=True)]
+        ratios = [base.seconds / each.seconds for each, base in zip(rounds, baseline, strict=True)]
         gigabytes = sizes[kind] / 1e9
         broker_s = _median(rounds, lambda each: each.broker_s) / gigabytes
         broker_ratio = ""
-        if theirs is not None and kind == "ours" and source != "log":
+        if kafka_rounds is not None and kind == "ours" and source != "log":
             broker_ratio = rounded(
-                (_median(theirs, lambda each: each.broker_s) / (sizes["kafka"] / 1e9)) / max(broker_s, 1e-9)
+                (_median(kafka_rounds, lambda each: each.broker_s) / (sizes["kafka"] / 1e9)) / max(broker_s, 1e-9)
             )
         cells = (
             f"local[{cores}]",
@@ -146,8 +146,8 @@ def table(cores: int, found: dict[tuple[str, str], list[Round]], records: int, s
 
 
 HEAD = (
-    "| Spark | source | served by | records/s | to the connector | Spark, us of processor time a record "
-    "| broker, s of processor time a GB | to Apache Kafka |\n|---|---|---|---:|---:|---:|---:|---:|"
+    "| Spark | source | served by | records/s | times the connector's rate | Spark, us of processor time a record "
+    "| broker, s of processor time a GB | Kafka's multiple |\n|---|---|---|---:|---:|---:|---:|---:|"
 )
 
 

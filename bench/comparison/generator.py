@@ -35,13 +35,14 @@ class Outcome:
     seconds: float
     p50_ms: float
     p99_ms: float
-    most_ms: float
+    max_ms: float
 
 
 class GeneratorFailed(SystemExit):
     """The generator ended early: the broker closed a connection, answered with an error, or did not answer.
 
-    As a SystemExit it ends the benchmark when nobody catches it, and shows the last output of generator and broker.
+    As a SystemExit it ends the benchmark unless a caller catches it. The message has the generator's exit code, and
+    after `run` also the end of the broker's output.
     """
 
 
@@ -54,7 +55,7 @@ class Outcomes:
 
 
 def _compiled() -> bool:
-    """Compile the Go program if it is older than its sources; return whether it exists."""
+    """Compile the Go program. Return whether it is up to date."""
     go = shutil.which("go")
     if go is None:
         return False
@@ -82,7 +83,10 @@ def language() -> str:
 
 
 class Generator:
-    """A generator whose clients are connected to the broker at `address`, and wait. GeneratorFailed: it failed."""
+    """A generator whose clients are connected to the broker at `address`, and wait.
+
+    Raises GeneratorFailed if it ends before its clients are connected.
+    """
 
     def __init__(self, address: str, seconds: float, clients: Sequence[Client], folder: Path) -> None:
         plan = Plan(address, seconds, clients).write(folder)
@@ -108,7 +112,7 @@ class Generator:
 
 
 def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
-    """Put the clients' load on a broker for `seconds`. GeneratorFailed carries the output of both."""
+    """Put the clients' load on a broker for `seconds`. Raises GeneratorFailed if the generator fails."""
     with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
         generator = Generator(broker.bootstrap, seconds, clients, Path(scratch))
         before = cpu_seconds(broker.pid)

@@ -53,7 +53,7 @@ class Client:
     `frame`: the file with the request, or its bytes until the plan is written
     `in_flight`: the constant number of outstanding requests; or, with one at a time, `per_second` requests
     `errors_at`: positions of error codes in a response, without its size
-    `moved_bytes`: of records in a produce request; `limit_bytes`: the client ends when it has moved that many
+    `record_bytes`: of records in a produce request; `limit_bytes`: the client ends when it has moved that many
     `read_bytes_per_second`: how fast the client reads responses; 0: as fast as they arrive
     `pair`: the producer and the consumer with this name share a partition of their own. The time of a fetch is then the
     time of a batch from producer to consumer, with one batch a request
@@ -64,7 +64,7 @@ class Client:
     errors_at: tuple[int, ...]
     in_flight: int = 1
     per_second: float = 0
-    moved_bytes: int = 0
+    record_bytes: int = 0
     limit_bytes: int = 0
     read_bytes_per_second: float = 0
     fetching: Fetching | None = None
@@ -129,7 +129,7 @@ def producer(group: str, topic: str, partition: int, records: bytes) -> Client:
         group=group,
         frame=request(PRODUCE, PRODUCE_VERSION, acks=1, timeout_ms=60_000, topic_data=topics),
         errors_at=(place(answer, 2),),
-        moved_bytes=len(records),
+        record_bytes=len(records),
     )
 
 

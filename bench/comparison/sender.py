@@ -30,7 +30,7 @@ class Client:
         host, _, port = address.rpartition(":")
         self.plan = plan
         self.requests = self.bytes = 0
-        self.waits_ms: list[float] = []
+        self.latencies_ms: list[float] = []
         self.ended = 0.0
         self._sent = sent[plan["pair"]] if plan["pair"] else None
         self._received = self._offset = 0
@@ -93,12 +93,12 @@ class Client:
                 sys.exit(f"the broker answered a client of {self.plan['group']!r} with error {code}")
         begun = self._begun.popleft()
         self.requests += 1
-        self.bytes += self.plan["moved_bytes"]
+        self.bytes += self.plan["record_bytes"]
         if fetching := self.plan["fetching"]:
             at = fetching["records_at"]
             self._take(max(0, int.from_bytes(head[at : at + 4], "big", signed=True)), begun, now)
         else:
-            self.waits_ms.append(1000 * (now - begun))
+            self.latencies_ms.append(1000 * (now - begun))
 
     async def _read(self, size: int) -> memoryview:
         filled = 0
@@ -124,10 +124,10 @@ class Client:
         batches = size // fetching["batch_bytes"]
         self.bytes += size
         if self._sent is None:
-            self.waits_ms.append(1000 * (now - begun))
+            self.latencies_ms.append(1000 * (now - begun))
         else:
             received = self._sent[self._received : self._received + batches]
-            self.waits_ms += [1000 * (now - each) for each in received]
+            self.latencies_ms += [1000 * (now - each) for each in received]
             self._received += batches
         self._offset += batches * fetching["batch_records"]
         if not batches and not fetching["follows"]:
@@ -141,14 +141,14 @@ def outcomes(clients: list[Client], started: float) -> dict[str, dict[str, float
         groups[client.plan["group"]].append(client)
     found = {}
     for group, members in groups.items():
-        waits_ms = [wait for client in members for wait in client.waits_ms]
+        latencies_ms = [wait for client in members for wait in client.latencies_ms]
         found[group] = {
             "requests": sum(client.requests for client in members),
             "bytes": sum(client.bytes for client in members),
             "seconds": max(client.ended for client in members) - started,
-            "p50_ms": quantile(waits_ms, 0.5),
-            "p99_ms": quantile(waits_ms, 0.99),
-            "most_ms": max(waits_ms, default=0.0),
+            "p50_ms": quantile(latencies_ms, 0.5),
+            "p99_ms": quantile(latencies_ms, 0.99),
+            "max_ms": max(latencies_ms, default=0.0),
         }
     return found
 

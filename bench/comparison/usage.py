@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and its finished children, over all threads.
+    """Return the processor time of a process and all its descendants, running or waited for, over all threads.
 
     0 if the process has ended: its parent's time includes it once it was waited for.
     """

@@ -36,16 +36,16 @@ type fetching struct {
 }
 
 type clientPlan struct {
-	Group      string    `json:"group"`
-	Frame      string    `json:"frame"`
-	InFlight   int       `json:"in_flight"`
-	PerSecond  float64   `json:"per_second"`
-	ErrorsAt   []int     `json:"errors_at"`
-	MovedBytes int       `json:"moved_bytes"`
-	LimitBytes int       `json:"limit_bytes"`
-	ReadBytes  float64   `json:"read_bytes_per_second"`
-	Fetching   *fetching `json:"fetching"`
-	Pair       string    `json:"pair"`
+	Group       string    `json:"group"`
+	Frame       string    `json:"frame"`
+	InFlight    int       `json:"in_flight"`
+	PerSecond   float64   `json:"per_second"`
+	ErrorsAt    []int     `json:"errors_at"`
+	RecordBytes int       `json:"record_bytes"`
+	LimitBytes  int       `json:"limit_bytes"`
+	ReadBytes   float64   `json:"read_bytes_per_second"`
+	Fetching    *fetching `json:"fetching"`
+	Pair        string    `json:"pair"`
 }
 
 type plan struct {
@@ -60,7 +60,7 @@ type outcome struct {
 	Seconds  float64 `json:"seconds"`
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
-	Most     float64 `json:"most_ms"`
+	Max      float64 `json:"max_ms"`
 }
 
 // pair holds when each record of a partition was sent, for the one who receives them in the same order.
@@ -135,7 +135,7 @@ func (c *client) receive() {
 	begun := c.begun[0]
 	c.begun = append(c.begun[:0], c.begun[1:]...)
 	c.requests++
-	c.bytes += c.MovedBytes
+	c.bytes += c.RecordBytes
 	if c.Fetching == nil {
 		c.waits = append(c.waits, now.Sub(begun))
 	} else {
@@ -273,7 +273,7 @@ func outcomes(clients []*client, started time.Time) map[string]*outcome {
 	for group, times := range waits {
 		sort.Float64s(times)
 		o := all[group]
-		o.P50, o.P99, o.Most = quantile(times, 0.5), quantile(times, 0.99), times[len(times)-1]
+		o.P50, o.P99, o.Max = quantile(times, 0.5), quantile(times, 0.99), times[len(times)-1]
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-"""Measure single functions of the hot path, as multiples of a yardstick that is measured in the same run.
+"""Measure single functions of the hot path, as multiples of a reference that is measured in the same run.
 
     python -m bench.micro                the times, by pyperf, each in several processes
     python -m bench.micro.check          the same, compared with the baseline; `make bench-check`

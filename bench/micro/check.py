@@ -1,8 +1,9 @@
 """Check whether functions of the hot path became slower: `make bench-check`, `python -m bench.micro.check [--update]`.
 
-Compares each function's time, as a multiple of the yardstick's, with a baseline; and its instructions where valgrind is
-installed (`--only time`, `--only instructions`: one of them). baseline.json has a baseline for each minor version of
-Python; `--update` writes that of this one. Exit codes: 1 a multiple is beyond its tolerance, 2 there is no baseline.
+Compares each function's time with a baseline, as a multiple of the time of a fixed piece of Python (the reference).
+If valgrind is installed, it also compares instructions. `--only time` or `--only instructions` measures one of the two.
+baseline.json has a baseline for each minor version of Python; `--update` writes the baseline of the running version.
+Exit codes: 1 a function is slower than its tolerance allows, 2 there is no baseline.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 import pyperf
 
 from bench.micro import instructions
-from bench.micro.functions import YARDSTICK
+from bench.micro.functions import REFERENCE
 
 BASELINE = Path(__file__).parent / "baseline.json"
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -28,13 +29,13 @@ _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 #: more between compilers of Python; times differ with other load on the machine.
 TOLERANCES = {"time": 1.25, "instructions": 1.05}
 
-#: "time" or "instructions" -> function -> multiple of the yardstick's
+#: "time" or "instructions" -> function -> multiple of the reference's
 Multiples = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A function's multiple of the yardstick, before and now; NaN where the function is missing."""
+    """A function's multiple of the reference, before and now; NaN where the function is missing."""
 
     kind: str
     name: str
@@ -52,9 +53,9 @@ class Change:
 
 
 def multiples(measured: Mapping[str, float]) -> dict[str, float]:
-    """Return the multiples of the yardstick's measure, for all other functions."""
-    yardstick = measured[YARDSTICK]
-    return {name: value / yardstick for name, value in measured.items() if name != YARDSTICK}
+    """Return the multiples of the reference's measure, for all other functions."""
+    reference = measured[REFERENCE]
+    return {name: value / reference for name, value in measured.items() if name != REFERENCE}
 
 
 def changes(before: Multiples, now: Multiples) -> Iterator[Change]:

@@ -34,9 +34,9 @@ from tests.support.offered import dispatcher_for
 Call = Callable[[], object]
 Prepare = Callable[[Path], Call]
 
-#: Functions by their names in the baseline. The first is the yardstick.
+#: Functions by their names in the baseline. The first is the reference.
 FUNCTIONS: dict[str, Prepare] = {}
-YARDSTICK = "yardstick"
+REFERENCE = "reference"
 
 _PRODUCE_VERSION, _FETCH_VERSION = 13, 17
 _APPENDED = 2000
@@ -54,8 +54,8 @@ def _named(name: str) -> Callable[[Prepare], Prepare]:
     return register
 
 
-@_named(YARDSTICK)
-def _yardstick(folder: Path) -> Call:
+@_named(REFERENCE)
+def _reference(folder: Path) -> Call:
     """Return a call with the elements of the hot path: calls, attributes, a dict, numbers packed and unpacked."""
     layout = struct.Struct(">hqi")
     found = SimpleNamespace(total=0)

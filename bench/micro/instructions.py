@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def can_count() -> bool:
-    """Whether valgrind is installed."""
+    """Return whether valgrind is installed."""
     return shutil.which("valgrind") is not None
 
 
@@ -38,11 +38,13 @@ def count() -> dict[str, float]:
             env={**os.environ, "PYTHONHASHSEED": "0"},
             stderr=subprocess.PIPE,
         )
-        return of_calls([(Path(scratch) / f"out.{part}").read_text() for part in range(1, 2 * len(FUNCTIONS) + 1)])
+        return instructions_per_call(
+            [(Path(scratch) / f"out.{part}").read_text() for part in range(1, 2 * len(FUNCTIONS) + 1)]
+        )
 
 
-def of_calls(parts: list[str]) -> dict[str, float]:
-    """Keep every second part: callgrind writes one before each function, and one with its calls."""
+def instructions_per_call(parts: list[str]) -> dict[str, float]:
+    """Return the instructions per call from callgrind's parts: one before each function, and one with its calls."""
     counted = [int(found[1]) for part in parts if (found := re.search(r"^totals: (\d+)", part, re.MULTILINE))]
     return {name: instructions / _CALLS for name, instructions in zip(FUNCTIONS, counted[1::2], strict=True)}
 

@@ -11,7 +11,7 @@ import pytest
 from bench.micro import check, instructions
 from bench.micro.__main__ import timer
 from bench.micro.check import BASELINE, Change, changes, multiples
-from bench.micro.functions import FUNCTIONS, YARDSTICK
+from bench.micro.functions import FUNCTIONS, REFERENCE
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -32,8 +32,8 @@ def test_a_timer_runs_the_setup_once(tmp_path: Path) -> None:
     assert calls == [tmp_path] * 5
 
 
-def test_multiples_are_of_the_yardstick() -> None:
-    assert multiples({YARDSTICK: 4.0, "a": 2.0, "b": 12.0}) == {"a": 0.5, "b": 3.0}
+def test_multiples_are_of_the_reference() -> None:
+    assert multiples({REFERENCE: 4.0, "a": 2.0, "b": 12.0}) == {"a": 0.5, "b": 3.0}
 
 
 def test_instructions_are_those_between_two_calls() -> None:
@@ -42,12 +42,14 @@ def test_instructions_are_those_between_two_calls() -> None:
     for number, _ in enumerate(FUNCTIONS):
         parts += ["desc: Trigger\ntotals: 999999\n", f"summary: 1\ntotals: {(number + 1) * 200 * 7}\n"]
 
-    assert instructions.of_calls(parts) == {name: 7 * (number + 1) for number, name in enumerate(FUNCTIONS)}
+    assert instructions.instructions_per_call(parts) == {
+        name: 7 * (number + 1) for number, name in enumerate(FUNCTIONS)
+    }
 
 
 def test_a_missing_part_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
-        instructions.of_calls(["totals: 1\n", "totals: 2\n"])
+        instructions.instructions_per_call(["totals: 1\n", "totals: 2\n"])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_new_functions_and_missing_kinds_do_not_regress() -> None:
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Replace the measurement, and move the baseline elsewhere."""
-    values = {YARDSTICK: 1.0, "a": 2.0}
+    values = {REFERENCE: 1.0, "a": 2.0}
     monkeypatch.setattr(check, "BASELINE", tmp_path / "baseline.json")
     monkeypatch.setitem(check.MEASURES, "time", lambda: dict(values))
     return values
@@ -89,7 +91,7 @@ def test_the_check_fails_without_a_baseline_and_on_a_regression(measured: dict[s
     measured["a"] *= 1.3
 
     assert check.main(["--only", "time"]) == 1
-    measured[YARDSTICK] *= 1.3  # a slower machine
+    measured[REFERENCE] *= 1.3  # a slower machine
     assert check.main(["--only", "time"]) == 0
 
 
@@ -109,4 +111,4 @@ def test_the_baseline_has_every_measured_function() -> None:
     """A renamed function would never be compared again."""
     for kinds in json.loads(BASELINE.read_text()).values():
         for found in kinds.values():
-            assert set(found) == set(FUNCTIONS) - {YARDSTICK}
+            assert set(found) == set(FUNCTIONS) - {REFERENCE}
