@@ -1,4 +1,8 @@
-"""The metadata as this process has it, for all who read it: Kafka's MetadataCache."""
+"""The metadata of the cluster in this process: Kafka's MetadataCache.
+
+Look-ups by name or id are attributes and methods of `image`, such as `topics_by_name` and `topic_by_id`
+(metadata/image.py).
+"""
 
 from __future__ import annotations
 

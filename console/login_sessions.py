@@ -78,7 +78,7 @@ class LoginSessions:
             session.seen_at = now
             return session
 
-    def forget_due(self) -> None:
+    def remove_expired(self) -> None:
         """Remove expired sessions with their passwords, and close their clients."""
         now = time.monotonic()
         with self._changing:

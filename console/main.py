@@ -1,7 +1,8 @@
 """The process of the console, which the broker starts (broker/console/process.py).
 
 The broker writes the settings to the console's standard input as one line, and then its log lines. When the input ends,
-the broker has stopped, and the console exits. The process has a lower priority than the broker and no files.
+the broker has stopped, and the console exits. The process has a lower priority than the broker and keeps no state on
+the disk.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from console.settings import Settings, from_line
 _NICENESS = 10
 #: Seconds between two searches for expired sessions.
 TIDY_S = 60.0
-#: Concurrent requests, and requests that wait; a browser opens six connections.
+#: The most concurrent requests. A browser opens six connections.
 _MOST_CONNECTIONS = 64
 
 
@@ -68,7 +69,7 @@ async def tidy(sessions: LoginSessions) -> NoReturn:
     """Remove expired sessions periodically, even if no requests arrive."""
     while True:
         await asyncio.sleep(TIDY_S)
-        sessions.forget_due()
+        sessions.remove_expired()
 
 
 def main() -> int:
@@ -77,7 +78,7 @@ def main() -> int:
     try:
         settings = from_line(sys.stdin.buffer.readline().decode())
     except (ValueError, TypeError, KeyError):
-        print("pybroker: the console is started by the broker: set console.listeners", file=sys.stderr)
+        print("pybroker: start the console by setting console.listeners in the broker's configuration", file=sys.stderr)
         return 2
     asyncio.run(serve(settings))
     return 0

@@ -229,7 +229,7 @@ class _Sync:
         self._now_ms = now_ms
         self._call_later = call_later
         self._synced: Deferred[None] = Deferred()
-        self._is_told = False
+        self._is_reported = False
 
     def begin(self) -> Deferred[None]:
         """Return a Deferred that resolves when it is synced, or fails."""
@@ -243,9 +243,9 @@ class _Sync:
     def _finish(self, task: FlushTask) -> None:
         task.apply()
         if task.error is not None and task.directory.is_online and not task.log.closed:
-            if not self._is_told:
+            if not self._is_reported:
                 log.warning("The sync of the metadata log waits for a file descriptor: %s", task.error)
-            self._is_told = True
+            self._is_reported = True
             self._call_later(_RETRY_MS, self._try)
             return
         try:

@@ -1,7 +1,8 @@
 """The state of the cluster: the sum of all records of the metadata log so far.
 
-Only `metadata.replay` changes an image; all other code reads it. Secrets, tokens, ACLs and quotas are kept even where
-no decision uses them, because a snapshot has to hold all that the log held.
+`MetadataImage` has look-ups by name and by id. Only `metadata.replay` changes an image; all other code reads it.
+Secrets, tokens, ACLs and quotas are kept even where no decision uses them, because a snapshot has to hold all that the
+log held.
 """
 
 from __future__ import annotations

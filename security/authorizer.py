@@ -13,9 +13,9 @@ from typing import NamedTuple
 from security.acl import ANY_PRINCIPAL, IMPLIED_BY, WILDCARD, Acl, Operation, PatternType, Permission
 
 #: The most cached decisions for one principal, and for all. A client may ask for any number of names.
-_REMEMBERED_OF_ONE, _REMEMBERED = 5_000, 50_000
+_CACHED_PER_PRINCIPAL, _CACHED = 5_000, 50_000
 #: Decisions about longer names are not cached. No topic name is longer.
-_LONGEST_REMEMBERED = 249
+_LONGEST_CACHED_NAME = 249
 #: A placeholder for any resource: super users, and principals that may do it to all resources, may do it to this one.
 _ANY_NAME = "hardcode"
 
@@ -63,11 +63,11 @@ class Authorizer:
         self._without_entry = Verdict(allow_without_entry, "DefaultAllow" if allow_without_entry else "DefaultDeny")
         self._by_type: dict[int, _Entries] = {}
         self._decided: dict[str, dict[tuple[str, int, int, str], Verdict]] = {}  # by principal
-        self._remembered = 0
+        self._cached_count = 0
 
     def load(self, acls: Iterable[Acl]) -> None:
         """Use these entries from now on."""
-        self._forget_all()
+        self._clear_cache()
         self._by_type = {}
         for acl in acls:
             self._by_type.setdefault(acl.resource_type, _Entries()).add(acl)
@@ -81,24 +81,24 @@ class Authorizer:
         verdict = None if decided is None else decided.get(question)
         if verdict is None:
             verdict = self._decide(principal, *question)
-            if len(name) <= _LONGEST_REMEMBERED:
-                self._room_for(principal)[question] = verdict
-                self._remembered += 1
+            if len(name) <= _LONGEST_CACHED_NAME:
+                self._cache_of(principal)[question] = verdict
+                self._cached_count += 1
         return verdict
 
-    def _room_for(self, principal: str) -> dict[tuple[str, int, int, str], Verdict]:
+    def _cache_of(self, principal: str) -> dict[tuple[str, int, int, str], Verdict]:
         """Return the cache for a principal's decisions. A principal with too many decisions loses its own ones only."""
-        if self._remembered >= _REMEMBERED:
-            self._forget_all()
+        if self._cached_count >= _CACHED:
+            self._clear_cache()
         decided = self._decided.setdefault(principal, {})
-        if len(decided) >= _REMEMBERED_OF_ONE:
-            self._remembered -= len(decided)
+        if len(decided) >= _CACHED_PER_PRINCIPAL:
+            self._cached_count -= len(decided)
             decided.clear()
         return decided
 
-    def _forget_all(self) -> None:
+    def _clear_cache(self) -> None:
         self._decided.clear()
-        self._remembered = 0
+        self._cached_count = 0
 
     def _decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         if principal in self._super_users:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 #: Between this many and twice as many positions are cached. With more readers, some have to search.
-_REMEMBERED = 32
+_CACHED_POSITIONS = 32
 
 
 class BatchPosition(NamedTuple):
@@ -36,7 +36,7 @@ class PositionCache:
     def put(self, offset: int, batch: BatchPosition, next_offset: int) -> BatchPosition:
         """Cache the batch of `offset` and that `next_offset` begins after it; return the batch."""
         latest = self._latest
-        if len(latest) >= 2 * _REMEMBERED:
+        if len(latest) >= 2 * _CACHED_POSITIONS:
             self._earlier, latest = latest, {}
             self._latest = latest
         latest[offset] = batch

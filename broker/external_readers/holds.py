@@ -187,7 +187,7 @@ class RetentionHolds:
         else:
             full = "; beyond that the oldest are removed" if level is _Level.NEARLY_FULL else ""
             details = (name, where, held_bytes, limit, full)
-            self._log.warning("Retention of %s waits: %s; %d bytes of at most %d are held%s", *details)
+            self._log.warning("Retention of %s is on hold: %s; %d of at most %d bytes are held%s", *details)
 
 
 def _made_ms(partition_log: PartitionLog) -> int:

@@ -1,7 +1,7 @@
-"""The table from exceptions of the rooms below to error codes of the protocol.
+"""The table from exceptions of the other packages to error codes of the protocol.
 
-The rooms raise their own exceptions, with fields. Only this file maps them to Kafka's codes. A subclass has the code of
-its nearest listed ancestor.
+The packages raise their own exceptions, with fields. Only this file maps them to Kafka's codes. A subclass has the code
+of its nearest listed ancestor.
 """
 
 from __future__ import annotations

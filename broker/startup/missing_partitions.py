@@ -1,11 +1,11 @@
 """Find partitions whose log directory is missing at a start. They are reported, and never created again by accident.
 
 A disk that is not mounted looks like an empty directory. Formatting it, and creating its partitions in it, would
-silently lose their records. Apache Kafka does not start then. So the broker refuses to start if it would have to format
-a directory while the metadata has partitions in a directory that is missing (KIP-858). If a directory cannot be used,
-or was removed from log.dirs, its partitions are offline, without a leader, until it is back or their topic is deleted.
-An administrator who has lost a disk for good formats a new directory with `pybroker format --ignore-formatted`. The
-broker then creates the lost partitions there, empty.
+silently lose their records. Like Apache Kafka, the broker refuses to start if it would have to format a directory while
+the metadata has partitions in a missing directory (KIP-858). If a directory is unusable, or was removed from log.dirs,
+its partitions are offline, without a leader, until it is back or their topic is deleted. An administrator who has lost
+a disk for good formats a new directory with `pybroker format --ignore-formatted`. The broker then creates the lost
+partitions there, empty.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 Missing = Mapping[tuple[bytes, int], str]
 """By (topic id, partition), the error message for clients of the partition."""
 
-_NOT_TOLD = (UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
+_UNKNOWN_DIRECTORIES = (UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
 #: How many partitions a log line names.
 _NAMED = 10
 
 
 def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) -> None:
-    """Take unusable directories offline, except for the metadata's. Their partitions are unknown."""
+    """Take unusable directories offline, except for the metadata's. It is unknown which partitions they have."""
     for directory in directories:
         if directory.path == metadata_path:
             continue
@@ -42,7 +42,7 @@ def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) 
         except OSError as error:
             directory.fail(error)
         except CorruptFile:
-            continue  # it works, and may still be refused when all are checked
+            continue  # the disk works; a later check reports the file
 
 
 def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
@@ -55,7 +55,7 @@ def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapp
     for name, topic in image.topics_by_name.items():
         for index, registration in topic.partitions.items():
             directory = registration.directory_of(node_id)
-            if directory in there or directory in _NOT_TOLD or node_id not in registration.replicas:
+            if directory in there or directory in _UNKNOWN_DIRECTORIES or node_id not in registration.replicas:
                 continue
             if not any(fs.exists(f"{path}/{name}-{index}") for path in found):
                 reason = f"its log directory is missing (directory.id {id_text(directory)})"
@@ -72,11 +72,16 @@ def check_unformatted(missing: Missing, image: MetadataImage, unformatted: Seque
         )
         raise DirectoryRefused(unformatted[0], reason)
     for path in unformatted:
-        log.warning("Log directory %s is new: it has no meta.properties, others have", path)
+        log.warning(
+            "Log directory %s has no meta.properties (other directories have one): it is formatted as new", path
+        )
 
 
-def settle(missing: Missing, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
-    """Return the partitions that stay offline, and log them: none if a new directory was formatted by hand."""
+def still_missing(missing: Missing, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
+    """Return and log the partitions that stay offline.
+
+    If an operator formatted a new directory, there are none: the broker creates them there again.
+    """
     if not missing:
         return missing
     former = image.brokers[node_id].log_directories if node_id in image.brokers else ()

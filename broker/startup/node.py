@@ -26,7 +26,7 @@ from broker.startup.missing_partitions import (
     Missing,
     check_unformatted,
     find_missing,
-    settle,
+    still_missing,
 )
 from broker.startup.topic_id_repair import adopt, may_be
 from config import BrokerConfig
@@ -128,7 +128,7 @@ def _open_locked(
         image = metadata[1].image
         missing = find_missing(fs, image, config.node_id, found)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])
-        missing = settle(missing, image, config.node_id, found)
+        missing = still_missing(missing, image, config.node_id, found)
         lock_all(directories.unformatted, directories.spared)
     data = make_ready(
         fs,

@@ -1,8 +1,9 @@
 """The process of a worker: `python -I .../broker/workers/process.py PARENT_PID HANDLE PATH...` (spawn.py).
 
 HANDLE is its end of the link, on which the main process sends `Begin`. PATH... is the main process's sys.path, so that
-both run the same code. A worker ignores signals that are sent to its process group: the main process stops it with a
-message. It never outlives the main process: an orphan would write into directories that another broker has locked.
+both run the same code. A worker ignores the signals that a terminal sends to the whole process group: the main process
+stops it with a message. It never outlives the main process: an orphan would write into directories that another broker
+has locked.
 """
 
 from __future__ import annotations

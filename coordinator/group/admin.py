@@ -87,7 +87,7 @@ def delete_group(shard: GroupShard, group_id: str, effects: GroupEffects) -> Err
     if not group.is_empty:
         return ErrorCode.NON_EMPTY_GROUP
     records: list[StoredRecord] = [
-        OffsetRecord(group_id, place.topic, place.partition, None) for place in shard.offsets.places(group_id)
+        OffsetRecord(group_id, *each, None) for each in shard.offsets.topic_partitions(group_id)
     ]
     effects.write([*records, *group.tombstones()])
     return ErrorCode.NONE
@@ -98,9 +98,9 @@ def topic_deleted_records(shard: GroupShard, topic: str, topic_id: bytes) -> lis
     records: list[StoredRecord] = []
     offsets = shard.offsets
     for group_id in offsets.groups_with(topic):
-        for place in offsets.places(group_id):
-            if place.topic == topic:
-                committed = offsets.get(group_id, topic, place.partition)
+        for each in offsets.topic_partitions(group_id):
+            if each.topic == topic:
+                committed = offsets.get(group_id, topic, each.partition)
                 if committed is None or committed.topic_id in (ZERO_UUID, topic_id):
-                    records.append(OffsetRecord(group_id, topic, place.partition, None))
+                    records.append(OffsetRecord(group_id, topic, each.partition, None))
     return records

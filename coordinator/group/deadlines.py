@@ -1,4 +1,4 @@
-"""Deadlines of groups and members. The functions of the group's kind act on them."""
+"""Dispatch deadlines of groups and members to the code of the group's kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The committed offsets of a shard's groups, and the pending offsets of open transactions.
 
-Nothing is decided here. Only `replay` and `replay_transaction_end` change offsets.
+Nothing is decided here. Only the three `replay*` methods change offsets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 TopicOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition for which a group has an offset."""
 
     topic: str
@@ -46,7 +46,7 @@ class Offsets:
     arrives.
     """
 
-    __slots__ = ("_committed", "_latest", "_open", "_overtaken", "_pending")
+    __slots__ = ("_committed", "_last_applied_offsets", "_latest", "_open", "_pending")
 
     def __init__(self) -> None:
         self._committed: dict[str, TopicOffsets] = {}
@@ -55,7 +55,7 @@ class Offsets:
         self._pending: dict[int, dict[str, dict[str, dict[int, PendingOffset]]]] = {}  # by producer id, then group
         self._open: dict[str, dict[str, dict[int, set[int]]]] = {}  # producer ids by group, topic, partition
         # For groups with open transactions: the offsets of records that took effect since the transactions began.
-        self._overtaken: dict[str, dict[Place, int]] = {}
+        self._last_applied_offsets: dict[str, dict[TopicPartition, int]] = {}
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """Return the committed offset of a partition, or None."""
@@ -63,7 +63,7 @@ class Offsets:
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """Return all committed offsets of a group. The caller must neither change nor keep them."""
-        self._take_apart(group_id)
+        self._split_latest(group_id)
         return self._committed.get(group_id, {})
 
     def group_ids(self) -> set[str]:
@@ -78,18 +78,18 @@ class Offsets:
         """Return whether an open transaction has any offset of the group."""
         return group_id in self._open
 
-    def places(self, group_id: str) -> Iterator[Place]:
+    def topic_partitions(self, group_id: str) -> Iterator[TopicPartition]:
         """Yield each partition with a committed or pending offset once."""
-        self._take_apart(group_id)
-        seen: set[Place] = set()
+        self._split_latest(group_id)
+        seen: set[TopicPartition] = set()
         stores: list[Mapping[str, Mapping[str, Mapping[int, object]]]] = [self._committed, self._open]
         for store in stores:
             for topic, partitions in store.get(group_id, {}).items():
                 for partition in partitions:
-                    place = Place(topic, partition)
-                    if place not in seen:
-                        seen.add(place)
-                        yield place
+                    topic_partition = TopicPartition(topic, partition)
+                    if topic_partition not in seen:
+                        seen.add(topic_partition)
+                        yield topic_partition
 
     def groups_with(self, topic: str) -> set[str]:
         """Return the groups that have a committed or pending offset for any partition of a topic."""
@@ -102,7 +102,7 @@ class Offsets:
         """Apply an offset commit or its tombstone. With a producer id it stays pending until the transaction ends."""
         group_id, topic, partition, committed = record
         if group_id in self._latest:
-            self._take_apart(group_id)
+            self._split_latest(group_id)
         if committed is None:
             self._drop(group_id, topic, partition)
         elif producer_id < 0:
@@ -125,26 +125,26 @@ class Offsets:
         for topic in commit.topics:
             before = self._latest.get(group_id, {}).get(topic.name)
             if before is not None and before.topic.partitions != topic.partitions:
-                self._take_apart(group_id)
+                self._split_latest(group_id)
             if topic.partitions:
                 self._latest.setdefault(group_id, {})[topic.name] = LatestCommit(topic, time_ms)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
         for group_id, topics in self._pending.pop(producer_id, {}).items():
-            self._take_apart(group_id)
+            self._split_latest(group_id)
             # The latest record wins, not the latest marker: after compaction only the records show the order.
-            overtaken = self._overtaken.get(group_id, {})
+            last_applied = self._last_applied_offsets.get(group_id, {})
             for topic, partitions in topics.items():
                 for partition in partitions:
                     self._close(group_id, topic, partition, producer_id)
             if committed:
                 for topic, partitions in topics.items():
                     for partition, pending in partitions.items():
-                        if pending.record_offset > overtaken.get(Place(topic, partition), -1):
+                        if pending.record_offset > last_applied.get(TopicPartition(topic, partition), -1):
                             self._commit(group_id, topic, partition, *pending)
 
-    def _take_apart(self, group_id: str) -> None:
+    def _split_latest(self, group_id: str) -> None:
         """Move all that the group has committed into `_committed`."""
         for name, latest in self._latest.pop(group_id, {}).items():
             offsets = self._committed.setdefault(group_id, {}).setdefault(name, {})
@@ -153,7 +153,7 @@ class Offsets:
     def _commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, offset: int) -> None:
         self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
         if group_id in self._open:
-            self._overtaken.setdefault(group_id, {})[Place(topic, partition)] = offset
+            self._last_applied_offsets.setdefault(group_id, {})[TopicPartition(topic, partition)] = offset
 
     def _drop(self, group_id: str, topic: str, partition: int) -> None:
         _remove(self._committed, group_id, topic, partition)
@@ -168,7 +168,7 @@ class Offsets:
         if not producers:
             _remove(self._open, group_id, topic, partition)
             if group_id not in self._open:
-                self._overtaken.pop(group_id, None)
+                self._last_applied_offsets.pop(group_id, None)
 
 
 def _remove(store: dict[str, dict[str, dict[int, T]]], group_id: str, topic: str, partition: int) -> None:

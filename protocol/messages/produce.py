@@ -4,6 +4,10 @@ Versions: v1 throttle time; v2 append time; v3 transactional id and record batch
 v5 log start offset; v7 zstd (KIP-110); v8 errors per record (KIP-467); v9 flexible; v10 new leader in the response
 (KIP-951); v11 TRANSACTION_ABORTABLE (KIP-890); v12 a write adds a partition to the transaction (KIP-890); v13 topic ids
 (KIP-516). v0-v2 carry message sets v0 and v1.
+
+Most requests are parsed by protocol/fast_path/plain_produce.py, others by the decoder that protocol/compiler.py builds
+from this table.
+
 """
 
 from protocol.primitives import int16, int32, int64, records, string, uuid

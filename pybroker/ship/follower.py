@@ -15,7 +15,7 @@ from pybroker.ship.rotation import copy_of, locate, rotated_since
 
 # A program writes to the old file until it learns of the rotation: nginx, for example, by a signal.
 _QUIET_NS = 2_000_000_000
-_REMEMBERED = 8  # finished files: one with the same time as its successor must not be taken for a later file
+_REMEMBERED_FILES = 8  # finished files: one with the same time as its successor must not be taken for a later file
 
 
 class Follower:
@@ -36,7 +36,7 @@ class Follower:
         self._tell = tell
         self._now_ns = now_ns
         self._files: deque[LogFile] = deque()  # the first is being read, the last has the name of the log
-        self._finished: deque[LogFile] = deque(maxlen=_REMEMBERED)
+        self._finished: deque[LogFile] = deque(maxlen=_REMEMBERED_FILES)
         self._refused = ""
 
     def start(self, *, from_beginning: bool) -> Position | None:

@@ -1,4 +1,7 @@
-"""The server's side of any SASL mechanism: the client sends tokens, the server answers until the user is known.
+"""The interface of the server's side of a SASL mechanism: the client sends tokens, the server answers.
+
+The mechanisms verify credentials in `step`: `plain.py`, `scram.py` and `oauthbearer.py` beside this file.
+`broker/access/authentication/sasl_connection.py` calls `step` for each token, until the user is known.
 
 An exchange is one attempt to authenticate. `InvalidCredentials` has a reason for the broker's log alone: the client
 only learns that authentication failed. `Refused` has a text that Kafka sends to the client.

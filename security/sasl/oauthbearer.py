@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 
 _SEPARATOR = b"\1"
 _ESCAPES = (("=2C", ","), ("=3D", "="))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from security.sasl.exchange import Refused
+from security.sasl.exchange_protocol import Refused
 
 _USER_PREFIX = "user_"
 

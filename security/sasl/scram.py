@@ -17,7 +17,7 @@ from hmac import compare_digest
 from typing import TypeAlias
 
 from security.delegation_token import TokenCredential
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 from security.sasl.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism
 from security.sasl.scram_messages import (
     ClientFirst,

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 
 import msgspec
 
-from security.sasl.exchange import InvalidCredentials
+from security.sasl.exchange_protocol import InvalidCredentials
 
 _NAME = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x01-+\--\x7f]+"

@@ -44,8 +44,8 @@ _INLINE_UNPACKED_BYTES = 64 << 10
 _MOST_RECORDS = 1 << 20
 #: The maximum ratio of decompressed records to max.message.bytes, which counts as at least _LEAST_BYTES.
 _SHRINKS, _LEAST_BYTES = 64, 64 << 10
-#: The number of invalid records that are named; the others are only counted.
-_TOLD_ERRORS = 1000
+#: The most invalid records that the error names; the others are only counted.
+_MAX_REPORTED_ERRORS = 1000
 
 _CODECS = {"uncompressed": Codec.NONE, **{codec.name.lower(): codec for codec in Codec if codec}}
 #: This level of lz4 means its fast mode, as before levels existed (KIP-390).
@@ -194,7 +194,7 @@ def checked_records(
             late = True
         if message is not None:
             count += 1
-            if count <= _TOLD_ERRORS:
+            if count <= _MAX_REPORTED_ERRORS:
                 errors.append(RecordError(index, message))
         yield record
     if late:

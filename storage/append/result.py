@@ -8,8 +8,8 @@ from typing import NamedTuple
 class AppendResult(NamedTuple):
     """The result of appending one batch. `log_append_time_ms` is -1 with CreateTime.
 
-    `duplicate`: the batch was appended before, and the offsets are those. `flush_due`: flush.messages requires a flush
-    before the response.
+    `duplicate`: the batch was already in the log, and the offsets are those of its first append. `flush_due`:
+    flush.messages requires a flush before the response.
     """
 
     base_offset: int

@@ -1,7 +1,8 @@
 """Read the keys of a batch's records from their bytes, without creating record objects.
 
-Most batches come from one producer and have records of one layout. Those are read together, because the same byte of
-each record is a slice. Records that differ only in size are split by `record_rows.py`. All others are read one by one.
+The compiled walk reads all records one by one. Without it, batches of one layout, which most producers write, are read
+as a whole: byte N of all records is one strided slice, so one comparison checks all of them. `record_rows.py` splits
+records that differ only in size. All others are read one by one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from storage.cleaner.compiled_walk import IS_COMPILED, walk_records
 from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
 
-#: From this number of records on, uniform records are searched for.
+#: The fewest records for which a search for uniform ones pays.
 _FEW_RECORDS = 8
-#: The varint bytes that are followed by another one.
-_GO_ON = bytes(range(128, 256))
+#: The varint bytes that another byte follows.
+_CONTINUATION_BYTES = bytes(range(128, 256))
 #: The offset deltas of consecutive records: one byte for the first 64, two bytes up to 8191.
 _ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
 _LOW_DELTAS = bytes(delta << 1 & 127 | 128 for delta in range(1 << 13))
@@ -90,7 +91,7 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
 def _add_uniform(found: BatchKeys, data: bytes, position: int, stop: int, number: int, count: int) -> tuple[int, int]:
     """Append the keys of records with one layout. Return their number and the size of each, or (0, 0).
 
-    The same byte of each record is a slice, so one comparison checks all of them.
+    Byte N of all records is one strided slice, so one comparison checks all of them.
     """
     at = position + (1 if data[position] < 128 else 2)
     length = data[position] & 127 | data[at - 1] << 7 if at == position + 2 else data[position]
@@ -108,7 +109,7 @@ def _add_uniform(found: BatchKeys, data: bytes, position: int, stop: int, number
     end = position + size
     at += 1
     while at < end and data[at] > 127:
-        if data[at:last:size].translate(None, _GO_ON):
+        if data[at:last:size].translate(None, _CONTINUATION_BYTES):
             return 0, 0
         at += 1
     if at + 4 > end or not data[at:last:size].isascii():
@@ -146,7 +147,7 @@ def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: 
 
 
 def add_tombstones(found: BatchKeys, value_sizes: Sequence[int]) -> None:
-    """Append the indexes of the tombstones among the next records: a value size whose first byte encodes -1."""
+    """Append the index of each of the next records whose value size is -1, as a varint the byte 1."""
     if 1 in value_sizes:
         first = len(found.keys)
         found.tombstones.extend([first + number for number, size in enumerate(value_sizes) if size == 1])

@@ -227,11 +227,11 @@ class OneUserBroker:
         return Attempt(f"{HOST}:{self.ports[listener]}", *what, **more)  # type: ignore[arg-type]
 
     def outcomes(self, client: str, log_ins: LogIns) -> dict[str, Outcome]:
-        """Return the outcomes. The library words failed handshakes, not the broker."""
+        """Return the outcomes. Messages of failed handshakes are the library's, not the broker's."""
         tried = [each for each in self.attempts() if client in BY_TOKEN or not each[1].by_token]
         titles, attempts = zip(*tried, strict=True)
         return {
-            title: Outcome(outcome.is_in, self._plain(outcome.error) if _is_told(title, attempt) else "")
+            title: Outcome(outcome.is_in, self._plain(outcome.error) if _has_broker_error(title, attempt) else "")
             for title, attempt, outcome in zip(titles, attempts, log_ins(attempts), strict=True)
         }
 
@@ -261,8 +261,8 @@ def _trusting(listener: str, path: Path) -> dict[str, str]:
     return {f"listener.name.{listener}.ssl.truststore.{key}": value for key, value in store.items()}
 
 
-def _is_told(title: str, attempt: Attempt) -> bool:
-    """Return whether the broker words the failure."""
+def _has_broker_error(title: str, attempt: Attempt) -> bool:
+    """Return whether the error message is the broker's."""
     return bool(attempt.mechanism) and not title.startswith("password with")
 
 

@@ -151,7 +151,7 @@ def test_a_query_with_a_hold_loses_no_record(stage: Stage, kind: str) -> None:
     stage.broker.run_retention()
     assert 0 < stage.start_of("held") <= COUNT
     assert stage.start_of("let-go") == 2 * COUNT
-    assert f"Retention of held-0 waits: the query of-held has read it up to offset {COUNT}; " in stage.broker.log
+    assert f"Retention of held-0 is on hold: the query of-held has read it up to offset {COUNT}; " in stage.broker.log
     gone = f"the query of-let-go has read it up to offset {COUNT}; the log begins at {2 * COUNT}"
     assert f"Retention of let-go-0 has removed unread records: {gone}" in stage.broker.log
 
@@ -179,7 +179,7 @@ def test_a_partition_added_while_a_query_is_down_is_held(stage: Stage) -> None:
     stage.broker.run_retention()
 
     assert (stage.start_of("held"), stage.start_of("held", 1)) == (COUNT, 0)
-    assert "Retention of held-1 waits: the query of-held has read it up to offset 0; " in stage.broker.log
+    assert "Retention of held-1 is on hold: the query of-held has read it up to offset 0; " in stage.broker.log
     assert stage.run("of-held", "kafka", "held") is None
     assert stage.offsets("of-held") == sorted([*range(COUNT), *range(COUNT)])
 

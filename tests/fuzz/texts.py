@@ -10,7 +10,7 @@ from config.load import load
 from config.properties import parse_properties
 from security.jaas import JaasError, parse_jaas
 from security.principal_rules import PrincipalRules, RulesError
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 from security.sasl.plain import PlainExchange, users_of
 from security.sasl.scram import ScramExchange
 from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism, credential_of

@@ -73,7 +73,7 @@ def test_retention_waits_for_the_archive(stage: Stage) -> None:
     assert stage.start_of("held") == 0
     assert 0 < stage.start_of("capped") < COUNT
     assert stage.start_of("let-go") == COUNT
-    assert stage.log_lines("Retention of held-0 waits: the archive lake has read it up to offset 0; ")
+    assert stage.log_lines("Retention of held-0 is on hold: the archive lake has read it up to offset 0; ")
     for topic in ("capped", "let-go"):
         assert stage.log_lines(f"Retention of {topic}-0 has removed unread records: the archive lake has read it")
 

@@ -28,7 +28,7 @@ from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Chunk, Struct
 from runtime.deferred import Deferred
 from runtime.log_text import log_text
-from security.sasl.exchange import Exchange, InvalidCredentials, Refused
+from security.sasl.exchange_protocol import Exchange, InvalidCredentials, Refused
 
 if TYPE_CHECKING:
     from broker.access.authentication.login_pace import LoginPace
@@ -51,7 +51,6 @@ class SaslAuthenticator:
     """The SASL exchanges of one connection, during its whole life."""
 
     __slots__ = (
-        "_begun_again_ms",
         "_clock",
         "_connection",
         "_dispatcher",
@@ -63,6 +62,7 @@ class SaslAuthenticator:
         "_pace",
         "_previous",
         "_raw_tokens",
+        "_reauthentication_ms",
         "_session_end",
         "_session_lifetime_ms",
         "_timers",
@@ -92,7 +92,7 @@ class SaslAuthenticator:
         self._knows_versions = False  # whether ApiVersions was answered without an error
         self._previous: tuple[str, str] | None = None  # mechanism and principal, during a re-authentication
         self._unfit: str | None = None  # why the re-authentication is refused
-        self._begun_again_ms: int | None = None
+        self._reauthentication_ms: int | None = None
         self._session_end: Timer | None = None
         self._session_lifetime_ms = 0
         self.admitted = False  # whether the client is authenticated
@@ -100,7 +100,7 @@ class SaslAuthenticator:
         connection.redirect(self.dispatch, listener.max_token_bytes)
 
     def close(self) -> None:
-        """End the exchange: the connection is closed."""
+        """Cancel the timer of the session's end; called when the connection is closed."""
         if self._session_end is not None:
             self._session_end.cancel()
             self._session_end = None
@@ -138,7 +138,7 @@ class SaslAuthenticator:
             if self._knows_versions:
                 raise CloseConnection("ApiVersions comes again before the SASL handshake")
             versions = self._dispatcher.dispatch(connection, request)
-            self._knows_versions = not _tells_error(versions)
+            self._knows_versions = not _has_error(versions)
             return versions
         if header.api_key != SASL_HANDSHAKE.key:
             raise CloseConnection(f"a request of API key {header.api_key} before the SASL handshake")
@@ -162,9 +162,9 @@ class SaslAuthenticator:
         if self._session_end is None:
             return None
         now_ms = self._clock.monotonic_ms()
-        if self._begun_again_ms is not None and now_ms - self._begun_again_ms < _REAUTHENTICATION_INTERVAL_MS:
+        if self._reauthentication_ms is not None and now_ms - self._reauthentication_ms < _REAUTHENTICATION_INTERVAL_MS:
             return None
-        self._begun_again_ms = now_ms
+        self._reauthentication_ms = now_ms
         self._previous = self._mechanism, self._connection.principal
         reply = self._shake_hands(version, mechanism)
         if reply.error_code:
@@ -246,7 +246,7 @@ class SaslAuthenticator:
         log.debug("Connection %s is %s by %s", self._connection, principal, self._mechanism)
 
     def _begin_session(self, expires_at_ms: int | None) -> None:
-        """Return the end of the session: that of the credential, or the longest session, whichever is sooner."""
+        """Start the session, and schedule its end: when the credential expires, or after the longest session."""
         self.close()
         limits = [self._listener.max_session_ms.get(self._mechanism, 0) or None]
         if expires_at_ms is not None:
@@ -272,8 +272,8 @@ class SaslAuthenticator:
         return f"Authentication failed during {kind} due to invalid credentials with SASL mechanism {self._mechanism}"
 
 
-def _tells_error(versions: Answer) -> bool:
-    """Whether an answer to ApiVersions, a frame, begins with an error: behind its size and its correlation id."""
+def _has_error(versions: Answer) -> bool:
+    """Return whether an answer to ApiVersions has an error, which follows size and correlation id in the frame."""
     if isinstance(versions, list):
         versions = b"".join(bytes(chunk) for chunk in versions if isinstance(chunk, bytes | bytearray | memoryview))
     return isinstance(versions, bytes) and versions[8:10] != b"\0\0"

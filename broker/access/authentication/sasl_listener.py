@@ -15,7 +15,7 @@ from broker.access.authentication.delegation_tokens import DelegationTokens
 from config import BrokerConfig
 from config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
 from metadata.image import MetadataImage
-from security.sasl.exchange import Exchange, NewExchange
+from security.sasl.exchange_protocol import Exchange, NewExchange
 from security.sasl.oauthbearer import OAuthBearerExchange, Validate
 from security.sasl.plain import PlainExchange
 from security.sasl.scram import (

@@ -41,27 +41,27 @@ class Place(NamedTuple):
 class ShareSession:
     """A member's session. `places` are in the order of the requests; `epoch` is that of the next request."""
 
-    __slots__ = ("_untold", "connection", "epoch", "key", "places")
+    __slots__ = ("_unreported", "connection", "epoch", "key", "places")
 
     def __init__(self, key: SessionKey, connection: ClientConnection) -> None:
         self.key = key
         self.connection = connection
         self.epoch = 1
         self.places: dict[Place, None] = {}
-        self._untold: dict[Place, None] = {}
+        self._unreported: dict[Place, None] = {}
 
     def add(self, place: Place) -> None:
         if place not in self.places:
-            self.places[place] = self._untold[place] = None
+            self.places[place] = self._unreported[place] = None
 
     def forget(self, place: Place) -> None:
         self.places.pop(place, None)
-        self._untold.pop(place, None)
+        self._unreported.pop(place, None)
 
     def take_new_places(self) -> list[Place]:
         """Return, once, the session's new partitions: the first answer names each of them, even without records."""
-        untold, self._untold = self._untold, {}
-        return list(untold)
+        unreported, self._unreported = self._unreported, {}
+        return list(unreported)
 
     def advance(self) -> None:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from protocol.java_order import DEFAULT_BUCKETS, hash_order, java_hash
 
-#: The number of cached hashes: those of member ids are needed for each target of their group.
+#: The number of hashes to cache. Each new target needs those of all member ids.
 _KEPT_HASHES = 4096
 
 _MASK = 0xFFFFFFFF
@@ -41,7 +41,7 @@ def string_rank(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def copied(count: int) -> int:
+def copied_set_buckets(count: int) -> int:
     """Return the number of buckets of a Java set that was copied from a collection of this size."""
     wanted = max(int(count / 0.75) + 1, DEFAULT_BUCKETS)
     return 1 << (wanted - 1).bit_length()
@@ -59,15 +59,15 @@ def topic_order(topic_ids: Collection[bytes]) -> list[bytes]:
 
 def name_set_order(names: Collection[str]) -> list[str]:
     """Return texts in the order of a Java set that was copied from an ascending list."""
-    return hash_order(sorted(names), string_hash, copied(len(names)))
+    return hash_order(sorted(names), string_hash, copied_set_buckets(len(names)))
 
 
 def topic_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
     """Return topic ids in the order of a Java set that was copied."""
-    return hash_order(topic_ids, uuid_hash, copied(len(topic_ids)))
+    return hash_order(topic_ids, uuid_hash, copied_set_buckets(len(topic_ids)))
 
 
 def partition_set_order(partitions: Collection[int]) -> list[int]:
     """Return partitions in the order of a Java set that was copied from an ascending list. A number is its own hash."""
-    mask = copied(len(partitions)) - 1
+    mask = copied_set_buckets(len(partitions)) - 1
     return sorted(sorted(partitions), key=lambda number: (number ^ (number >> 16)) & mask)

@@ -6,7 +6,7 @@ A request that fails a check raises Refused. The messages are Kafka's, because c
 from __future__ import annotations
 
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned
+from coordinator.group.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, Owned
 from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings
@@ -32,10 +32,10 @@ def check_request(request: Struct, api_version: int, settings: ConsumerSettings)
             raise bad_request("TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
             raise bad_request("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
-    elif epoch == AWAY_EPOCH:
+    elif epoch == STATIC_LEAVE_EPOCH:
         if request.instance_id is None:
             raise bad_request("InstanceId can't be null.")
-    elif epoch < AWAY_EPOCH:
+    elif epoch < STATIC_LEAVE_EPOCH:
         raise bad_request("MemberEpoch is invalid.")
     assignor = request.server_assignor
     if assignor is not None and assignor not in settings.assignors:
@@ -89,7 +89,7 @@ def check_instance_is_known(member: ConsumerMember | None, instance_id: str) -> 
 
 def check_instance_is_free(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
     """Raise Refused UNRELEASED_INSTANCE_ID unless the holder of the instance id has left temporarily."""
-    if holder.epoch != AWAY_EPOCH:
+    if holder.epoch != STATIC_LEAVE_EPOCH:
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"

@@ -73,7 +73,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
     reported = as_reported(subscription, shard.cluster)
 
     if is_last:
-        has_changed = update_subscription(draft, old, member, names_bump_only=False)
+        has_changed = update_subscription(draft, old, member, regex_bumps_at_once=True)
         is_stale = group.target_epoch < draft.epoch
         if not is_stale:
             target = MemberTarget(group.target_epoch, group.target_of(member.member_id, member.instance_id))
@@ -83,7 +83,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
         downgrade(draft, (), effects, joining=member, reason=reason)
         return
 
-    member = advance(draft, old, member, reported, names_bump_only=False)
+    member = advance(draft, old, member, reported, regex_bumps_at_once=True)
 
     def answer(effects: GroupEffects) -> None:
         timers = shard.timers

@@ -14,7 +14,14 @@ from coordinator.group.consumer import checks
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.leave import leave
-from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned, Reported
+from coordinator.group.consumer.member import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    Owned,
+    Reported,
+)
 from coordinator.group.consumer.membership import find_group, subscribe_dynamic, subscribe_static
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.consumer.reconcile import Reconciliation
@@ -40,7 +47,7 @@ def heartbeat(
     FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID.
     """
     checks.check_request(request, api_version, shard.settings.consumer)
-    if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
+    if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVE_EPOCH):
         return leave(shard, request, now, effects)
     is_joining = request.member_epoch == JOINING_EPOCH
     draft = find_group(shard, request.group_id, is_joining, now)
@@ -56,7 +63,7 @@ def heartbeat(
         if not is_joining:
             checks.check_epoch(old, request.member_epoch, request.topic_partitions)
     member = with_request(old, request, caller)
-    member = advance(draft, old, member, reported_partitions(request), names_bump_only=True)
+    member = advance(draft, old, member, reported_partitions(request), regex_bumps_at_once=False)
     if member.member_id not in group.members:
         effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
     draft.after.append(lambda _: draft.extend_session(member.member_id))
@@ -67,12 +74,12 @@ def heartbeat(
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
     )
-    is_told = is_joining or is_full or member.assigned != old.assigned
+    includes_assignment = is_joining or is_full or member.assigned != old.assigned
     return new_response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=shard.cluster.consumer_config(group.group_id).heartbeat_interval_ms,
-        assignment=assignment(member.assigned) if is_told else None,
+        assignment=assignment(member.assigned) if includes_assignment else None,
     )
 
 
@@ -95,7 +102,7 @@ def answer_if_unchanged(shard: GroupShard, request: Struct, caller: Caller, now:
 def refresh_session_if_unchanged(shard: GroupShard, sender: Struct, caller: Caller, now: Now) -> int | None:
     """Restart the session of a member with nothing to report.
 
-    Return the response's heartbeat interval in ms, else None.
+    Return the heartbeat interval (ms) for the response; None if the heartbeat is not a plain one.
     """
     member_id, epoch = sender.member_id, sender.member_epoch
     group = shard.groups.get(sender.group_id)
@@ -116,14 +123,14 @@ def refresh_session_if_unchanged(shard: GroupShard, sender: Struct, caller: Call
     ):
         return None
     config = shard.cluster.consumer_config(group.group_id)
-    # With the ids that the shard already has, the dictionary finds the key without comparing characters.
+    # These are the shard's own id objects, so the dictionary compares identities, not characters.
     session = new_tuple(TimerKey, ("session", group.group_id, member.member_id))
     shard.timers.schedule(session, now.tick_ms + config.session_timeout_ms)
     return config.heartbeat_interval_ms
 
 
 def is_unchanged(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
-    """Return whether a heartbeat has only known facts of the member itself, apart from its partitions."""
+    """Return whether a heartbeat changes nothing in the member, apart from its partitions."""
     return has_no_optional_fields(request) and is_known(member, request.instance_id, caller)
 
 
@@ -181,18 +188,21 @@ def advance(
     member: ConsumerMember,
     reported: Reported | None,
     *,
-    names_bump_only: bool,
+    regex_bumps_at_once: bool,
 ) -> ConsumerMember:
     """Bring the group and the member up to date: epoch, targets, and the member's next step.
 
-    `names_bump_only`: a new regular expression does not bump the epoch before its topics are known. A consumer's does.
+    `regex_bumps_at_once`: whether a new regular expression bumps the epoch at once, as for classic members. Otherwise
+    it bumps the epoch when its topics are known.
     """
-    has_new_subscription = update_subscription(draft, old, member, names_bump_only=names_bump_only)
+    has_new_subscription = update_subscription(draft, old, member, regex_bumps_at_once=regex_bumps_at_once)
     target = next_target(draft, old, member)
     return reconcile(draft, member, target, reported, has_new_subscription)
 
 
-def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMember, *, names_bump_only: bool) -> bool:
+def update_subscription(
+    draft: Draft, old: ConsumerMember, member: ConsumerMember, *, regex_bumps_at_once: bool
+) -> bool:
     """Write the member if it has changed, and bump the group's epoch if necessary.
 
     Returns whether the member now reads other topics.
@@ -206,7 +216,7 @@ def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMembe
     if resolves:
         draft.after.append(lambda _: draft.resolve_regexes_soon())
     has_new_subscription = has_new_names or change is not RegexChange.NONE
-    bumps = has_new_names or change is RegexChange.RESOLVED if names_bump_only else has_new_subscription
+    bumps = has_new_subscription if regex_bumps_at_once else has_new_names or change is RegexChange.RESOLVED
     if bumps or group.checked_version != cluster.topics_version:
         value = metadata_hash(cluster, group.subscription_with(member).topics)
         if bumps or value != group.metadata_hash:

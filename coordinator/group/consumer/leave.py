@@ -12,7 +12,7 @@ from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.downgrade import can_downgrade, downgrade
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import AWAY_EPOCH, NOTHING, ConsumerMember
+from coordinator.group.consumer.member import NOTHING, STATIC_LEAVE_EPOCH, ConsumerMember
 from coordinator.group.consumer.membership import existing_group
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.modern.checks import member_of
@@ -31,11 +31,11 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
         member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
         checks.check_instance_is_ours(member, request.member_id, instance_id)
     draft = Draft(shard, group, now)
-    if request.member_epoch == AWAY_EPOCH and instance_id is not None:
+    if request.member_epoch == STATIC_LEAVE_EPOCH and instance_id is not None:
         effects.note("group %s: static member %s (%s) has left temporarily", group_id, member.member_id, instance_id)
         draft.records.append(stored.current_record(group_id, temporarily_left(member)))
         draft.carry_out(effects)
-        return CONSUMER_GROUP_HEARTBEAT.response(member_id=member.member_id, member_epoch=AWAY_EPOCH)
+        return CONSUMER_GROUP_HEARTBEAT.response(member_id=member.member_id, member_epoch=STATIC_LEAVE_EPOCH)
     effects.note("group %s: member %s left", group_id, member.member_id)
     remove_members(draft, [member], effects)
     return CONSUMER_GROUP_HEARTBEAT.response(member_id=request.member_id, member_epoch=request.member_epoch)
@@ -44,7 +44,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
 def temporarily_left(member: ConsumerMember) -> ConsumerMember:
     """Return a static member that left temporarily: it keeps its partitions, except those that it had to give up."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
-    return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NOTHING)
+    return replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=assigned, revoking=NOTHING)
 
 
 def remove_members(draft: Draft, members: Collection[ConsumerMember], effects: GroupEffects) -> None:

@@ -24,7 +24,7 @@ NOTHING: Owned = MappingProxyType({})
 #: Epochs with a special meaning in requests; the middle one also marks a static member that left temporarily.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
-AWAY_EPOCH = -2
+STATIC_LEAVE_EPOCH = -2
 
 
 class MemberState(IntEnum):

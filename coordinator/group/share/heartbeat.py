@@ -66,12 +66,13 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     if not draft.records:
         group.settled_at = (group.revision, shard.cluster.topics_version)
     draft.carry_out(effects)
-    is_told = is_joining or request.subscribed_topic_names is not None or old is None or member.assigned != old.assigned
+    has_subscription = request.subscribed_topic_names is not None
+    includes_assignment = is_joining or has_subscription or old is None or member.assigned != old.assigned
     return new_response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=shard.cluster.share_config(group.group_id).heartbeat_interval_ms,
-        assignment=assignment(member.assigned) if is_told else None,
+        assignment=assignment(member.assigned) if includes_assignment else None,
     )
 
 

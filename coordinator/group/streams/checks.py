@@ -11,7 +11,7 @@ from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blan
 from coordinator.group.refused import Refused
 from coordinator.group.streams.configured import ConfiguredSubtopology, invalid
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, StreamsMember
+from coordinator.group.streams.member import JOINING_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
@@ -34,10 +34,10 @@ def check_request(request: Struct) -> None:
         if topology is None:
             raise bad_request("Topology must be non-null when (re-)joining.")
         _check_changelogs(topology)
-    elif epoch == AWAY_EPOCH:
+    elif epoch == STATIC_LEAVE_EPOCH:
         if request.instance_id is None:
             raise bad_request("InstanceId can't be null.")
-    elif epoch < AWAY_EPOCH:
+    elif epoch < STATIC_LEAVE_EPOCH:
         raise bad_request(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
     if any(tasks is not None for tasks in roles) and any(tasks is None for tasks in roles):
         raise bad_request("If one task-type is non-null, all must be non-null.")

@@ -29,7 +29,7 @@ from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.endpoints import all_endpoints
 from coordinator.group.streams.group import Soft, StreamsGroup
 from coordinator.group.streams.leave import leave
-from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, Endpoint, StreamsMember
+from coordinator.group.streams.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
 from coordinator.group.streams.reconcile import Reconciliation
 from coordinator.group.streams.records import current_record, member_record, topology_record
 from coordinator.group.streams.target import MemberTarget, assignment_configs, next_target
@@ -57,7 +57,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
     """
     checks.check_request(request)
-    if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
+    if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVE_EPOCH):
         return Outcome(leave(shard, request, now, effects))
     is_joining = request.member_epoch == JOINING_EPOCH
     draft = find_group(shard, request.group_id, is_joining, now)

@@ -18,7 +18,7 @@ from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks
 #: Epochs with a special meaning in requests.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
-AWAY_EPOCH = -2
+STATIC_LEAVE_EPOCH = -2
 
 
 class MemberState(IntEnum):

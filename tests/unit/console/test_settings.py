@@ -30,4 +30,5 @@ def test_manual_start_explains_what_to_do(
     monkeypatch.setattr(os, "nice", lambda _: 0)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
     assert main.main() == 2
-    assert capsys.readouterr().err == "pybroker: the console is started by the broker: set console.listeners\n"
+    message = "start the console by setting console.listeners in the broker's configuration"
+    assert capsys.readouterr().err == f"pybroker: {message}\n"

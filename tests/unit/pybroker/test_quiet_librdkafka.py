@@ -10,9 +10,9 @@ from pybroker.quiet_librdkafka import without_lines
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": 1000}
 
 
-@pytest.mark.parametrize(("more", "is_told"), [({}, False), ({"debug": "broker"}, True)])
+@pytest.mark.parametrize(("more", "is_logged"), [({}, False), ({"debug": "broker"}, True)])
 def test_requested_log_lines_are_printed(
-    more: dict[str, str], is_told: bool, capfd: pytest.CaptureFixture[str]
+    more: dict[str, str], is_logged: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     properties = {**NOBODY, **more}
     producer = Producer({**properties, **without_lines(properties), "error_cb": lambda _: None})
@@ -20,7 +20,7 @@ def test_requested_log_lines_are_printed(
     producer.poll(0.5)
     producer.purge()
     producer.flush(5)
-    assert bool(capfd.readouterr().err) == is_told
+    assert bool(capfd.readouterr().err) == is_logged
 
 
 def test_quiet_clients_get_a_logger() -> None:

@@ -115,7 +115,7 @@ def test_the_cache_of_decisions_is_bounded() -> None:
     assert authorizer.decide("User:alice", "h", READ, TOPIC, "t") is first
     for number in range(60_000):
         authorizer.decide(f"User:{number % 100}", "h", READ, TOPIC, f"{number}")
-    assert sum(map(len, authorizer._decided.values())) == authorizer._remembered <= 50_000
+    assert sum(map(len, authorizer._decided.values())) == authorizer._cached_count <= 50_000
 
 
 @pytest.mark.parametrize(

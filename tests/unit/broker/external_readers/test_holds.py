@@ -104,11 +104,11 @@ def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCapture
     assert (stage.start, stage.held_bytes) == (2, stage.size)
     assert [line.split(" of t-0 ")[1] for line in lines] == [
         "will soon remove unread records: the archive has read it up to offset 2",
-        f"waits: the archive has read it up to offset 2; {stage.size} bytes of at most 2000 are held",
+        f"is on hold: the archive has read it up to offset 2; {stage.size} of at most 2000 bytes are held",
     ]
     (told_full,) = stage.after(4 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, 5 * stage.size)
-    assert told_full.endswith("of at most 2000 are held; beyond that the oldest are removed")
+    assert told_full.endswith("of at most 2000 bytes are held; beyond that the oldest are removed")
 
     (told_passed,) = stage.after(2 * HOUR)
     assert (stage.start, stage.held_bytes) == (4, 5 * stage.size)

@@ -22,7 +22,7 @@ from protocol.messages.renew_delegation_token import RENEW_DELEGATION_TOKEN
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from security.delegation_token import token_hmac, token_password
-from security.sasl.exchange import InvalidCredentials
+from security.sasl.exchange_protocol import InvalidCredentials
 from security.sasl.scram import ScramExchange
 from security.sasl.scram_credential import ScramMechanism
 from tests.support.controllers import ControllerHarness, answered

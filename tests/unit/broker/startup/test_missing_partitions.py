@@ -99,7 +99,10 @@ def test_added_directory_is_formatted_with_a_warning(root: Path, caplog: pytest.
     """No partition is missing, so it may be intended."""
     node = start(root, "abcd")
 
-    assert f"Log directory {root}/d is new: it has no meta.properties, others have" in caplog.messages
+    assert (
+        f"Log directory {root}/d has no meta.properties (other directories have one): it is formatted as new"
+        in caplog.messages
+    )
     assert len(node.directory_ids) == 4
     assert leaders(node) == [1, 1, 1]
     node.close(4000)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets
-from coordinator.group.offsets import Place
+from coordinator.group.offsets import TopicPartition
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -81,7 +81,7 @@ def test_pending_offsets_are_found_by_partition(shard):
         put(shard, 9, at=producer_id, producer_id=producer_id, partition=producer_id)
     shard.offsets._pending = Watched(shard.offsets._pending)
     assert [shard.offsets.has_pending("g", "t", partition) for partition in (0, 4, 5)] == [True, True, False]
-    assert set(shard.offsets.places("g")) == {Place("t", partition) for partition in range(5)}
+    assert set(shard.offsets.topic_partitions("g")) == {TopicPartition("t", partition) for partition in range(5)}
 
 
 def test_marker_makes_offsets_take_effect_or_forgets_them(shard):
@@ -165,9 +165,9 @@ def test_tombstone_removes_pending_offsets(shard):
     put(shard, 9, at=1, producer_id=7)
     put(shard, 9, at=2, producer_id=8)
     put(shard, 9, at=3, producer_id=8, partition=1)
-    assert set(shard.offsets.places("g")) == {Place("t", 0), Place("t", 1)}
+    assert set(shard.offsets.topic_partitions("g")) == {TopicPartition("t", 0), TopicPartition("t", 1)}
     shard.replay(OffsetRecord("g", "t", 0, None), 4)
-    assert set(shard.offsets.places("g")) == {Place("t", 1)}
+    assert set(shard.offsets.topic_partitions("g")) == {TopicPartition("t", 1)}
     assert shard.offsets.groups_with("t") == {"g"}
     assert shard.offsets.group_ids() == set()
     shard.replay(OffsetRecord("g", "t", 1, None), 5)

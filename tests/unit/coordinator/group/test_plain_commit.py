@@ -109,5 +109,5 @@ def test_many_commits_replay_as_their_records(steps: list[PlainCommit | OffsetRe
     ours, expected = at_once.offsets, one_by_one.offsets
     assert ours.group_ids() == expected.group_ids()
     assert ours.groups_with("t") == expected.groups_with("t")
-    assert set(ours.places("g")) == set(expected.places("g"))
+    assert set(ours.topic_partitions("g")) == set(expected.topic_partitions("g"))
     assert ours.of_group("g") == expected.of_group("g")

@@ -55,7 +55,7 @@ def loaded(kind: type[GroupShard], data: bytes, piece_bytes: int = 1 << 20) -> d
             for group, topics in offsets._committed.items()
             for topic, partitions in topics.items()
         ],
-        "open": (offsets._open, offsets._pending, offsets._overtaken),
+        "open": (offsets._open, offsets._pending, offsets._last_applied_offsets),
         "groups": [(name, type(group), group.is_simple) for name, group in shard.groups.items()],  # type: ignore[union-attr]
         "unknown": shard.unknown_records,
         "told": [(*place, str(error)) for *place, error in replayed],

@@ -12,7 +12,7 @@ from security.sasl.client import (
     ScramClient,
     ServerRefused,
 )
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 from security.sasl.oauthbearer import InvalidToken, OAuthBearerExchange, Token
 from security.sasl.plain import PlainExchange
 from security.sasl.scram import ScramExchange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 from security.sasl.oauthbearer import InvalidToken, OAuthBearerExchange, Token
 
 

@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from security.sasl import plain
-from security.sasl.exchange import Refused
+from security.sasl.exchange_protocol import Refused
 from security.sasl.plain import PlainExchange, users_of
 
 USERS = {"alice": "secret", "bób": "pässword"}

@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import pytest
 
-from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.exchange_protocol import InvalidCredentials, Refused
 from security.sasl.scram import ScramExchange, new_nonce, to_base_36
 from security.sasl.scram_credential import (
     BY_SASL_NAME,

@@ -21,7 +21,7 @@ from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Api, Struct
 from runtime.timers import Timers
-from security.sasl.exchange import InvalidCredentials
+from security.sasl.exchange_protocol import InvalidCredentials
 from security.sasl.plain import PlainExchange
 from tests.support.network import Link, answers_in, request_frame
 from tests.support.sasl import plain_token

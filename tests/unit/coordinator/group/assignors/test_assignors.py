@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator.group.assignors import mixed, uniform
 from coordinator.group.assignors import range as by_range
-from coordinator.group.assignors.java_order import copied, member_order, uuid_hash, uuid_rank
+from coordinator.group.assignors.java_order import copied_set_buckets, member_order, uuid_hash, uuid_rank
 from coordinator.group.assignors.spec import GroupSpec, MemberSpec, Target, Targets
 from protocol.java_order import grown, hash_order
 from tests.support.scale import scaled
@@ -110,7 +110,7 @@ def test_range_orders_static_members_by_instance_id() -> None:
 def test_order_is_that_of_javas_tables() -> None:
     """From Java 17: `new HashMap` of these keys, and `new HashSet<>(List.of(...))` of these numbers."""
     assert member_order(["consumer-1", "consumer-2", "b", "a"]) == ["a", "b", "consumer-2", "consumer-1"]
-    assert hash_order([1, 33, 16, 0], int, copied(4)) == [16, 0, 1, 33]
-    assert (grown(12), grown(13), copied(11), copied(12)) == (16, 32, 16, 32)
+    assert hash_order([1, 33, 16, 0], int, copied_set_buckets(4)) == [16, 0, 1, 33]
+    assert (grown(12), grown(13), copied_set_buckets(11), copied_set_buckets(12)) == (16, 32, 16, 32)
     assert uuid_hash(bytes(15) + b"\5") == 5
     assert uuid_rank(b"\xff" * 16) < uuid_rank(bytes(16))
