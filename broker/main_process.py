@@ -238,7 +238,7 @@ class MainProcess(Broker):
             self._report_failure(directory)
         self.publisher.host_all()
         self._cordons.start()
-        self.partitions.tell_offline()
+        self.partitions.log_offline()
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")
         self._start_data()

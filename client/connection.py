@@ -25,7 +25,7 @@ Secure = Callable[[socket.socket], socket.socket]
 
 
 class Connection:
-    """A connection to one broker. After a ClientError it `is_broken`, and of no more use.
+    """A connection to one broker. After a ClientError it `is_broken` and cannot be used again.
 
     Args:
         timeout_s: the deadline of connecting, of sending a request, and of receiving a response, in seconds. It is the

@@ -103,7 +103,7 @@ class FaultyDispatcher(Dispatcher):
         raise CloseConnection(f"a test wants the connection closed at {served_by.api.name}")
 
     def _delay(self, delay_ms: int, served_by: ApiVersionHandler, frame: memoryview) -> Waiting:
-        """Park the request, as a fast path does that leaves it to the handler, and serve it after the delay."""
+        """Let the request wait, as a fast path does when it leaves one to the handler; serve it after the delay."""
         over: Deferred[None] = Deferred()
         self.call_later(delay_ms, lambda: over.resolve(None))
         served_by.requests += 1

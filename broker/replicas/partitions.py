@@ -248,10 +248,10 @@ class Partitions:
             reason = LogOffline(left.path, directory.failure or "")
             partition.set_offline(OfflineLog(*key, partition.topic_id, left.config, reason))
             self._wake(partition)
-        self.tell_offline()
+        self.log_offline()
         return lost
 
-    def tell_offline(self) -> None:
+    def log_offline(self) -> None:
         """Log which partitions are offline, if any, in one line."""
         names = [str(each) for each in self if self._is_offline(each)]
         if names:

@@ -20,7 +20,7 @@ class ForwardedConnection:
 
     is_closed = False
     authenticator = None
-    is_admitted = True  # workers forward nothing before that
+    is_admitted = True  # workers forward no request before that
     token_authenticated = False  # authentication is not supported with several workers
 
     def __init__(self, client: Client) -> None:

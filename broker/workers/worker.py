@@ -126,7 +126,7 @@ class Worker(Broker):
             if not directory.is_online:
                 self._tell_failure(directory)
         self.publisher.host_all()
-        self.partitions.tell_offline()
+        self.partitions.log_offline()
         self._start_data()
         configure(self.server, self.config, listeners)
         self.lazy_imports.start()

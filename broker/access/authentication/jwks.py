@@ -1,7 +1,7 @@
 """The public keys of the token provider (a JWKS, RFC 7517), from a file or a URL: https://..., file:///...
 
-They are read at the start, which fails without them; then every sasl.oauthbearer.jwks.endpoint.refresh.ms, and when a
-token names an unknown key, off the loop. If a later read fails, the old keys stay.
+They are read at the start, which fails without them. A thread reads them again every
+sasl.oauthbearer.jwks.endpoint.refresh.ms, and when a token names an unknown key. If that fails, the old keys stay.
 """
 
 from __future__ import annotations

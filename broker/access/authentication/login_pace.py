@@ -1,7 +1,7 @@
 """Limits the time of login steps in each turn of the loop. Further steps wait for later turns, in order.
 
 Signatures, proofs and the credentials of tokens are computed on the loop. Each takes a few milliseconds, mostly in
-Python, which a thread would not save. A connection has one step at a time, but a client may open a thousand
+Python code, so threads would not help. A connection has one step at a time, but a client may open a thousand
 connections. Authenticated clients are served between any two slices of login steps.
 """
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The share of a turn. A step is not interrupted, so a turn may take longer by one step.
+#: The time for login steps in one turn. A step is not interrupted, so a turn may take longer by one step.
 _SLICE_NS = 2_000_000
 #: Larger frames wait only while there is room for them; smaller ones, as in most logins, always may.
 _SMALL_BYTES = 20 * 1024

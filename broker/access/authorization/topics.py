@@ -77,7 +77,7 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
         name = access.topic_name(topic)
         if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
             hidden.append(topic)
-        elif name is not None and creates and not _may_come_about(access, name):
+        elif name is not None and creates and not _exists_or_may_be_created(access, name):
             uncreatable.append(topic)
         else:
             allowed.append(topic)
@@ -99,7 +99,7 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
 _FIRST_METADATA_BY_ID = 12
 
 
-def _may_come_about(access: Access, name: str) -> bool:
+def _exists_or_may_be_created(access: Access, name: str) -> bool:
     """Whether the topic exists, or the client may create it."""
     return (
         access.has_topic(name)

@@ -60,7 +60,7 @@ def test_partition_is_hosted_without_opening_its_log(stage: Stage):
     one = stage.one
     assert (one.topic, one.index, one.topic_id, one.leader_epoch, str(one)) == ("t", 0, TOPIC_ID, 7, "t-0")
     stage.partitions.lead(one, 8)
-    stage.partitions.tell_offline()
+    stage.partitions.log_offline()
     assert stage.partitions.directory_of(one) is stage.logs.directories[0]
     assert not stage.logs.logs
     with pytest.raises(AttributeError):
@@ -137,7 +137,7 @@ def test_log_that_cannot_be_opened_is_offline(
     assert stage.one.log_config == LogConfig()
     with pytest.raises(LogOffline, match="StorageError: strange"):
         _ = stage.one.log_end_offset
-    stage.partitions.tell_offline()
+    stage.partitions.log_offline()
     assert [each.message for each in caplog.records] == ["Partitions are offline: t-0"]
     assert stage.other.is_unopened
     assert stage.logs.directories[0].is_online

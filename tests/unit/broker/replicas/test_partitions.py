@@ -167,7 +167,7 @@ def test_failed_directory_takes_its_partitions_offline(tmp_path: Path, caplog: p
     broker.partitions.lead(partition, 7)
     assert partition.leader_epoch == 7
     assert broker.partitions.take_offline(other)
-    broker.partitions.tell_offline()
+    broker.partitions.log_offline()
 
 
 def test_a_disk_that_fails_at_an_election_fails_alone(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
