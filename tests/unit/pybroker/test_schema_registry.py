@@ -13,7 +13,7 @@ from tests.support.http_server import http_server
 asked: list[tuple[str, str | None]] = []
 
 
-class Elsewhere(BaseHTTPRequestHandler):
+class RedirectingHandler(BaseHTTPRequestHandler):
     """Redirects each request."""
 
     def do_GET(self) -> None:
@@ -26,7 +26,7 @@ class Elsewhere(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with http_server(Elsewhere) as address:
+    with http_server(RedirectingHandler) as address:
         yield int(address.rpartition(":")[2])
 
 

@@ -26,8 +26,8 @@ def run(request):
     """Run a coroutine on a loop of either kind."""
     loop = asyncio.new_event_loop() if request.param == "plain" else new_event_loop()
 
-    def run(life):
-        return loop.run_until_complete(asyncio.wait_for(life(loop), TIMEOUT_S))
+    def run(scenario):
+        return loop.run_until_complete(asyncio.wait_for(scenario(loop), TIMEOUT_S))
 
     yield run
     loop.run_until_complete(loop.shutdown_default_executor())
@@ -50,7 +50,7 @@ async def ended(pid):
 def test_values_errors_and_large_messages_are_returned(run):
     """A job runs in another process; 5 MB pass in both directions; an exception keeps its fields."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         big = os.urandom(5 << 20)
         results = [workers.submit(os.getpid), workers.submit(bytes.__add__, big, b"x")]
@@ -64,13 +64,13 @@ def test_values_errors_and_large_messages_are_returned(run):
         assert len(workers.process_ids) == 1
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_a_job_that_cannot_be_sent_fails_alone(run):
     """It is pickled only when it starts, to save memory."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         jobs = [workers.submit(lambda: 1), workers.submit(divmod, 7, 2), workers.submit(lambda: 2)]
         assert await outcome(jobs[1]) == (3, 1)
@@ -79,7 +79,7 @@ def test_a_job_that_cannot_be_sent_fails_alone(run):
                 await outcome(each)
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
@@ -87,7 +87,7 @@ def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(2, loop)
         done = []
         calls = [(os.open, str(fifo), os.O_RDONLY), (time.sleep, 0), (time.sleep, 0)]  # the first waits for a writer
@@ -102,13 +102,13 @@ def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
         assert len(workers.process_ids) == 2
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_a_killed_process_fails_only_its_job(run, caplog):
     """The other jobs continue, and the next one gets a new process."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         (pid,) = [await outcome(workers.submit(os.getpid))]
         lost, kept = workers.submit(time.sleep, 60), workers.submit(os.getpid)
@@ -120,7 +120,7 @@ def test_a_killed_process_fails_only_its_job(run, caplog):
         await ended(pid)
         workers.close()
 
-    run(life)
+    run(scenario)
 
     assert "ended before its job was done" in caplog.text
 
@@ -128,7 +128,7 @@ def test_a_killed_process_fails_only_its_job(run, caplog):
 def test_a_cancelled_job_does_not_run(run):
     """A waiting job is removed; the process of a running one is killed."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         running, waiting, last = (workers.submit(*job) for job in ((time.sleep, 60), (time.sleep, 60), (os.getpid,)))
@@ -139,13 +139,13 @@ def test_a_cancelled_job_does_not_run(run):
         await ended(pid)
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_an_idle_process_ends(run):
     """A job before the end of the idle time keeps it."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop, idle_s=0.5)
         first = await outcome(workers.submit(os.getpid))
         assert first == await outcome(workers.submit(os.getpid))
@@ -155,13 +155,13 @@ def test_an_idle_process_ends(run):
         assert first != await outcome(workers.submit(os.getpid))
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_close_kills_processes_and_fails_jobs(run):
     """Running, waiting and later jobs."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         jobs = [workers.submit(time.sleep, 60), workers.submit(time.sleep, 60)]
@@ -173,13 +173,13 @@ def test_close_kills_processes_and_fails_jobs(run):
                 await outcome(job)
         await ended(pid)
 
-    run(life)
+    run(scenario)
 
 
 def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
     """Ctrl-C and `kill` of the whole group: the broker decides, and nothing is printed."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -190,7 +190,7 @@ def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
         workers.close()
         await ended(pid)
 
-    run(life)
+    run(scenario)
 
     assert caplog.text == ""
 
@@ -198,14 +198,14 @@ def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
 def test_output_of_a_process_is_logged(run, caplog):
     """Also standard output, which must not mix with results."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop, name="re-encoder")
         await outcome(workers.submit(print, "to standard output", flush=True))
         await outcome(workers.submit(os.write, 2, b"to standard error\n"))
         await eventually_async(lambda: "standard error" in caplog.text)
         workers.close()
 
-    run(life)
+    run(scenario)
 
     assert [("runtime.process_pool", 30, f"re-encoder: to standard {kind}") for kind in ("output", "error")] == (
         caplog.record_tuples
@@ -215,26 +215,26 @@ def test_output_of_a_process_is_logged(run, caplog):
 def test_niceness_is_added(run):
     """The loop has priority over a cleaner."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop, niceness=3)
 
         assert os.nice(0) + 3 == await outcome(workers.submit(os.nice, 0))
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 def test_storage_errors_keep_their_class(run):
     """The broker's table of error codes needs the class that was raised."""
 
-    async def life(loop):
+    async def scenario(loop):
         workers = ProcessPool(1, loop)
         result = await outcome(workers.submit(RecordTooLarge, 3, 2))
 
         assert (RecordTooLarge, 3, 2) == (type(result), result.size_bytes, result.limit_bytes)
         workers.close()
 
-    run(life)
+    run(scenario)
 
 
 _PARENT = """

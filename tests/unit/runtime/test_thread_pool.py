@@ -9,7 +9,7 @@ from runtime.thread_pool import ThreadPool
 def test_results_and_errors_are_resolved_on_the_loop():
     """The number of submitted calls is counted."""
 
-    async def life():
+    async def scenario():
         loop = asyncio.get_running_loop()
         changes = []
         offload = ThreadPool(loop, 2, changes.append)
@@ -44,4 +44,4 @@ def test_results_and_errors_are_resolved_on_the_loop():
         assert sum(changes) == 0
         assert offload.queued_count == 0
 
-    asyncio.run(life())
+    asyncio.run(scenario())

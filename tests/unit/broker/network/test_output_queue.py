@@ -110,7 +110,7 @@ def test_clear_releases_unsent_slices(pair, file):
 def test_turn_sends_about_a_mebibyte(file):
     """So that a fast reader does not delay other connections."""
 
-    class Greedy:
+    class UnlimitedSocket:
         """A socket that takes everything."""
 
         def __init__(self):
@@ -124,7 +124,7 @@ def test_turn_sends_about_a_mebibyte(file):
             self.taken += size
             return size
 
-    queue, greedy = OutputQueue(), Greedy()
+    queue, greedy = OutputQueue(), UnlimitedSocket()
     for _ in range(10):
         queue.put([bytes(400_000)])
 

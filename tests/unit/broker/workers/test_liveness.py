@@ -12,7 +12,7 @@ from tests.support.fake_loop import FakeLoop
 BEAT_MS = int(BEAT_S * 1000)
 
 
-class Patient:
+class Process:
     """The process at the other end; `answers` is whether it answers."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Patient:
 class Observed:
     def __init__(self) -> None:
         self.loop = FakeLoop()
-        self.link: Any = Patient()
+        self.link: Any = Process()
         self.silences = 0
         self.pulse = Pulse(self.loop, self.link, self._silent)
         self.pulse.start()

@@ -28,7 +28,7 @@ class FakeCluster:
         return {"orders": [0]}
 
 
-class AwayCluster(FakeCluster):
+class UnresponsiveCluster(FakeCluster):
     """A broker that does not answer."""
 
     def partitions(self) -> dict[str, list[int]]:
@@ -123,13 +123,13 @@ def test_dead_spark_process_is_exit_code_1(
 ) -> None:
     """It cannot be stopped, and Py4J logs nothing about it."""
 
-    class Gone:
+    class DeadProcess:
         def __getattr__(self, name: str) -> None:
             raise error
 
-    def start(*_: object) -> Gone:
+    def start(*_: object) -> DeadProcess:
         session.leave_errors_to_us()
-        return Gone()
+        return DeadProcess()
 
     monkeypatch.setattr(session, "start_session", start)
     code, line = refused(tmp_path, capsys)
@@ -143,7 +143,7 @@ def test_dead_spark_process_is_exit_code_1(
 def test_unresponsive_broker_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "Cluster", AwayCluster)
+    monkeypatch.setattr(cluster, "Cluster", UnresponsiveCluster)
 
     assert refused(tmp_path, capsys) == (1, "FILE: kafka.bootstrap: the broker 127.0.0.1:1: no answer")
 

@@ -35,7 +35,7 @@ class CreatingCluster(FakeCluster):
     auto_creation = "true"
 
 
-class SilentCluster(FakeCluster):
+class ClusterWithHiddenConfigs(FakeCluster):
     """A broker that denies access to its configs."""
 
     def settings(self, topic: str | None = None) -> dict[str, str]:
@@ -183,7 +183,7 @@ def test_unwritable_topic_is_reported(
         ({"topic": "compacted", "key": "value"}, FakeCluster()),
         ({"topic": "new", "options": {"kafka.bootstrap.SERVERS": "other:9092"}}, FakeCluster()),
         ({"topic": "new"}, CreatingCluster()),
-        ({"topic": "new"}, SilentCluster()),
+        ({"topic": "new"}, ClusterWithHiddenConfigs()),
     ],
     ids=["exists", "has keys", "of another broker", "is created", "has hidden configs"],
 )

@@ -54,7 +54,7 @@ def test_broker_that_stops_answering_is_reported(tmp_path: Path, monkeypatch: py
     """Its earlier answers and the other queries' positions are shown."""
     answers = iter([{("t", 0): 10}])
 
-    class Tired:
+    class UnresponsiveCluster:
         def __init__(self, kafka: object) -> None:
             """Connects to nothing."""
 
@@ -66,7 +66,7 @@ def test_broker_that_stops_answering_is_reported(tmp_path: Path, monkeypatch: py
                 return each
             raise ClusterError("the broker b:1: no leader")
 
-    monkeypatch.setattr(status, "Cluster", Tired)
+    monkeypatch.setattr(status, "Cluster", UnresponsiveCluster)
     streams = {name: {"from": "s", "sink": {"format": "console"}} for name in ("a", "b", "c")}
     found, complaint = status.statuses(loaded(tmp_path, document(checkpoint_root=str(tmp_path), streams=streams)))
 

@@ -24,7 +24,7 @@ from tests.support.txn_client import TxnClient
 T0, T1 = ("t", 0), ("t", 1)
 
 
-class Elsewhere:
+class DelayedVerifier:
     """The verifier of a worker, whose results always come later; here the coordinator is in this process."""
 
     def __init__(self, verifier: TransactionVerifier) -> None:
@@ -41,7 +41,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TxnBroker
     made.create("t", 2)
     assert made.client.init("x") == "NONE P0 0"
     if request.param == "elsewhere":
-        made.verifier = Elsewhere(made.verifier)
+        made.verifier = DelayedVerifier(made.verifier)
     yield made
     made.close()
 

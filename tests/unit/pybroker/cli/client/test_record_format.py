@@ -39,7 +39,7 @@ class Record:
         return None
 
 
-class Strange(Record):
+class RecordWithBadHeader(Record):
     """A record whose header name is not UTF-8; librdkafka's Python raises this on the first call."""
 
     set_to: list[tuple[str, bytes | None]] | None = None
@@ -103,6 +103,6 @@ def test_bad_format_is_an_error(text: str) -> None:
 
 def test_header_name_that_is_not_utf8_is_no_error() -> None:
     """After the library's error, the record gets readable headers, which the second %h prints."""
-    strange: Any = Strange()
+    strange: Any = RecordWithBadHeader()
     assert formatted(strange, record_format("%h %h"), "text").decode() == "\ufffd= \ufffd=\n"
-    assert json.loads(as_json(Strange(), "text"))["headers"] == [["\ufffd", None]]  # type: ignore[arg-type]
+    assert json.loads(as_json(RecordWithBadHeader(), "text"))["headers"] == [["\ufffd", None]]  # type: ignore[arg-type]
