@@ -78,7 +78,7 @@ def fill(broker: RunningBroker, records: int, size: int, partitions: int, codec:
 
 @contextmanager
 def opened(cores: int) -> Iterator[SparkSession]:
-    """Open Spark with so many threads."""
+    """Open Spark with `cores` threads."""
     settings = {"spark.driver.memory": "2g", "spark.jars": connector_jars()}
     session = start_session("bench", f"local[{cores}]", settings)
     register(session)

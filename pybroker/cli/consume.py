@@ -145,7 +145,7 @@ def _check(options: argparse.Namespace, names: Sequence[str]) -> None:
     if "" in names or bool(names) is (options.include is not None):
         raise UsageError("which topics? TOPIC... or --include REGEX")
     if options.partition and len(names) != 1:
-        raise UsageError("--partition is of one topic")
+        raise UsageError("--partition needs exactly one topic")
     if options.group == "":
         raise UsageError("which group?")
     if options.group is not None and (options.since is not None or options.offset is not None or options.partition):

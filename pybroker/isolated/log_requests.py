@@ -20,7 +20,7 @@ from storage.directory_names import DirectoryKind, parse_name
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
     """Return the splits of a directory, each a part of a segment, in order.
 
-    Wanted: `path` of a partition's directory, or of one with many; `topics` to read, or None; or `assigned`, the
+    Request: `path` of a partition's directory, or of one with many; `topics` to read, or None; or `assigned`, the
     partitions to read; `start` and `end` (Bounds); `committed`.
     """
     wanted = exchange.wanted
@@ -34,7 +34,7 @@ def plan(exchange: Exchange) -> list[dict[str, Any]]:
 def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
     """Return (topic, partition, earliest, closed, latest): `closed` is the start of the active segment.
 
-    Wanted: as `plan`, without bounds. With `committed`, `closed` and `latest` end at the first open transaction.
+    Request: as `plan`, without bounds. With `committed`, `closed` and `latest` end at the first open transaction.
     """
     wanted = exchange.wanted
     described = []

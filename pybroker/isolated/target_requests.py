@@ -21,7 +21,7 @@ _SETTINGS = ("message.timestamp.type", "retention.ms", "cleanup.policy")
 def describe(exchange: Exchange) -> dict[str, Any]:
     """Return the cluster id, each partition with its first and its end offset, and the configs that the user may see.
 
-    Wanted: `properties`, `topics`, which has one. Errors: UnknownPartition, BrokerFailed.
+    Request: `properties`, and `topics` with one topic. Errors: UnknownPartition, BrokerFailed.
     """
     wanted = exchange.wanted
     [topic] = wanted["topics"]
@@ -33,7 +33,7 @@ def describe(exchange: Exchange) -> dict[str, Any]:
 
 
 def new_producer(exchange: Exchange) -> list[int]:
-    """Return the id and epoch of an idempotent producer. Wanted: `properties`. Errors: BrokerFailed."""
+    """Return the id and epoch of an idempotent producer. Request: `properties`. Errors: BrokerFailed."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
         return list(cluster.anywhere(ask_producer))
 

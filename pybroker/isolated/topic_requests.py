@@ -20,7 +20,7 @@ _NO_OFFSET = -1
 
 
 def reach(exchange: Exchange) -> None:
-    """Check that a broker grants access. Wanted: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
+    """Check that a broker grants access. Request: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
         cluster.anywhere(lambda connection: None)
 
@@ -28,7 +28,7 @@ def reach(exchange: Exchange) -> None:
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
     """Return each partition with `earliest` and `latest`, and the offsets where reading starts and ends.
 
-    Wanted: `properties` of the client; `topics`, `pattern` or `assigned`; `start` and `end` (Bounds).
+    Request: `properties` of the client; `topics`, `pattern` or `assigned`; `start` and `end` (Bounds).
     """
     wanted = exchange.wanted
     start, end = Bounds.from_json(wanted["start"]), Bounds.from_json(wanted["end"])
@@ -53,7 +53,7 @@ def plan(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def ends(exchange: Exchange) -> list[tuple[str, int, int, int]]:
-    """Return (topic, partition, earliest, latest) of all partitions now. Wanted: as `plan`, without bounds."""
+    """Return (topic, partition, earliest, latest) of all partitions now. Request: as `plan`, without bounds."""
     wanted = exchange.wanted
     with kept_cluster(wanted["properties"]) as cluster:
         places = _places(cluster, wanted)
@@ -65,7 +65,7 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int]]:
 def read(exchange: Exchange) -> dict[str, int]:
     """Send the records of a range, and return their number.
 
-    Wanted: `properties`; `topic`, `partition`, `start`, `end`; `fail_on_data_loss`: deleted records raise DataLoss, or
+    Request: `properties`; `topic`, `partition`, `start`, `end`; `fail_on_data_loss`: deleted records raise DataLoss, or
     are skipped.
     """
     wanted = exchange.wanted

@@ -36,7 +36,7 @@ _THERE_ALREADY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SE
 def restore(exchange: Exchange) -> dict[str, Any]:
     """Write the missing rows of the request's batches. Return for each partition how many were written, and found.
 
-    Wanted: `properties`, also compression.type; `topic`; `producer`, its id and epoch; `partitions`: the `base` of
+    Request: `properties`, also compression.type; `topic`; `producer`, its id and epoch; `partitions`: the `base` of
     each, and `index`, the number of its first row. Rows come by partition, and in order. Errors: SourceError if another
     producer writes there, UnknownPartition, BrokerFailed.
     """

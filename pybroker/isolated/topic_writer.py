@@ -43,7 +43,7 @@ Row = tuple[str, int | None, bytes | None, bytes | None, Headers]
 def write(exchange: Exchange) -> dict[str, int]:
     """Send the rows of the request's batches. Return their number, once all are acknowledged.
 
-    Wanted: `properties`, also compression.type; `columns` of the batches; `topic` if they have none. Errors:
+    Request: `properties`, also compression.type; `columns` of the batches; `topic` if they have none. Errors:
     UnknownPartition, UnusableOption, BrokerFailed.
     """
     wanted = exchange.wanted
