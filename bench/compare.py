@@ -26,7 +26,7 @@ from pathlib import Path
 
 from bench.comparison import clients, connections, generator, loads, machine, mixed, tails
 from bench.comparison.brokers import BOTH, PROPERTIES, Kafka, create, start_again, started
-from bench.comparison.figures import Axis, Figure, rounded
+from bench.comparison.figures import Category, Figure, rounded
 from bench.comparison.picture import picture
 from bench.comparison.session import Session, figure
 from bench.comparison.table import replace_between_marks, table
@@ -40,14 +40,14 @@ _IDLE_S = 3
 def measure_starts(session: Session) -> Iterator[Figure]:
     """Measure how long brokers with formatted directories take to start, and their memory a moment later."""
     took = [[start_again(broker) for _ in range(session.rounds)] for broker in session.brokers]
-    yield figure(Axis.START, "start", "s until it answers", took, lambda seconds: seconds)
+    yield figure(Category.START, "start", "s until it answers", took, lambda seconds: seconds)
     time.sleep(_IDLE_S)
     yield from measure_memory("idle", session)
 
 
 def measure_memory(load: str, session: Session) -> Iterator[Figure]:
     used = [[memory_mb(broker.pid)] for broker in session.brokers]
-    yield figure(Axis.MEMORY, load, "MB of memory", used, lambda mb: mb)
+    yield figure(Category.MEMORY, load, "MB of memory", used, lambda mb: mb)
 
 
 MEASURES: dict[str, Callable[[Session], Iterable[Figure]]] = {
@@ -64,7 +64,7 @@ MEASURES: dict[str, Callable[[Session], Iterable[Figure]]] = {
 
 def show(name: str, what: str, values: Sequence[float], *, more_is_better: bool = False) -> None:
     """Print the measured values: ours, and Apache Kafka's if it ran."""
-    shown = Figure(Axis.CPU, name, what, (values[0],), tuple(values[1:]), more_is_better)
+    shown = Figure(Category.CPU, name, what, (values[0],), tuple(values[1:]), more_is_better)
     kafka = f"   kafka {rounded(values[1]):>9}   ratio {rounded(shown.ratio):>6}" if len(values) > 1 else ""
     print(f"{name:36} {what:26} ours {rounded(values[0]):>9}{kafka}", flush=True)
 
@@ -74,7 +74,7 @@ def report(session: Session, figures: Sequence[Figure]) -> str:
     return (
         f"Measured on: {machine.description()}. Load generator: {generator.language()}. {session.rounds} rounds of "
         f"{session.seconds:g} s after {session.warm_s:g} s of the same load.\n\n"
-        f"![A chart for each axis]({_PICTURE.name})\n\n{table(figures)}"
+        f"![A chart for each category]({_PICTURE.name})\n\n{table(figures)}"
     )
 
 

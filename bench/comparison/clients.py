@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer
 
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.session import Session, figure
 from bench.comparison.usage import cpu_seconds
 from tests.support.brokers import RunningBroker
@@ -133,6 +133,11 @@ def measure(session: Session) -> Iterator[Figure]:
 
         found = session.in_turn(once)
         yield figure(
-            Axis.RATE, name, "records a second", found, lambda each: each.records / each.seconds, more_is_better=True
+            Category.RATE,
+            name,
+            "records a second",
+            found,
+            lambda each: each.records / each.seconds,
+            more_is_better=True,
         )
-        yield figure(Axis.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.records)
+        yield figure(Category.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.records)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.comparison import generator
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.plan import request, waiting_consumer
 from bench.comparison.session import Session, figure
 from bench.comparison.usage import cpu_seconds, memory_mb
@@ -121,11 +121,13 @@ def measure_burst(session: Session) -> Iterator[Figure]:
             bursts.append(burst(broker, count))
             broker.catch_up()
     load = f"{count:,} connections at once"
-    yield figure(Axis.LATENCY, load, "s until all are answered", found, lambda each: each.seconds)
-    yield figure(Axis.LATENCY, load, "lost", found, lambda each: each.lost)
-    yield figure(Axis.CPU, load, "CPU us a connection", found, lambda each: each.cpu_s * 1e6 / max(1, each.answered))
+    yield figure(Category.LATENCY, load, "s until all are answered", found, lambda each: each.seconds)
+    yield figure(Category.LATENCY, load, "lost", found, lambda each: each.lost)
+    yield figure(
+        Category.CPU, load, "CPU us a connection", found, lambda each: each.cpu_s * 1e6 / max(1, each.answered)
+    )
     firsts = [bursts[:1] for bursts in found]
-    yield figure(Axis.MEMORY, load, "kB a connection", firsts, lambda each: each.kb_each)
+    yield figure(Category.MEMORY, load, "kB a connection", firsts, lambda each: each.kb_each)
 
 
 def measure_polls(session: Session) -> Iterator[Figure]:
@@ -143,4 +145,4 @@ def measure_polls(session: Session) -> Iterator[Figure]:
 
     found = session.in_turn(share)
     load = f"{POLLS} long polls on {PARTITIONS:,} partitions"
-    yield figure(Axis.CPU, load, "% of a core", found, lambda percent: percent)
+    yield figure(Category.CPU, load, "% of a core", found, lambda percent: percent)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Axis(Enum):
+class Category(Enum):
     """The kind of a figure; each kind has a chart."""
 
     START = "Start"
@@ -23,7 +23,7 @@ class Axis(Enum):
 class Figure:
     """One line of the table: the values of all rounds for both brokers; `kafka` is empty where only ours ran."""
 
-    axis: Axis
+    category: Category
     load: str
     name: str  # including the unit
     ours: tuple[float, ...]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from bench.comparison import generator
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import Outcomes
 from bench.comparison.loads import LOADS, batch, source
 from bench.comparison.plan import Client, consumer, producer
@@ -99,5 +99,5 @@ def measure(session: Session) -> Iterator[Figure]:
 
         found = session.in_turn(once)
         load = f"small produces {name}"
-        yield figure(Axis.LATENCY, load, "ms, 99 of 100", found, lambda each: each.groups["small"].p99_ms)
-        yield figure(Axis.LATENCY, load, "ms, the longest", found, lambda each: each.groups["small"].max_ms)
+        yield figure(Category.LATENCY, load, "ms, 99 of 100", found, lambda each: each.groups["small"].p99_ms)
+        yield figure(Category.LATENCY, load, "ms, the longest", found, lambda each: each.groups["small"].max_ms)

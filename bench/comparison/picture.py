@@ -1,6 +1,6 @@
-"""Draw figures as SVG: a chart for each axis, one below the other.
+"""Draw figures as SVG: a chart for each category, one below the other.
 
-Figures of an axis have different units and sizes, so each pair of bars has its own scale: the longer bar fills the
+Figures of a category have different units and sizes, so each pair of bars has its own scale: the longer bar fills the
 chart, and the values are written beside the bars.
 """
 
@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from bench.comparison.figures import Axis, Figure, rounded
+from bench.comparison.figures import Category, Figure, rounded
 
 _WIDTH, _LABELS, _VALUES = 900, 380, 90
 _BAR, _ROW, _TITLE, _MARGIN = 11, 34, 40, 20
@@ -21,13 +21,13 @@ _BETTER = {False: "shorter is better", True: "longer is better"}
 
 
 def picture(figures: Sequence[Figure]) -> str:
-    """Return the picture's text; axes without figures have no chart."""
+    """Return the picture's text; categories without figures have no chart."""
     shapes: list[str] = []
     top = _MARGIN
-    for axis in Axis:
-        chosen = [figure for figure in figures if figure.axis is axis]
+    for category in Category:
+        chosen = [figure for figure in figures if figure.category is category]
         if chosen:
-            shapes += _chart(axis, chosen, top)
+            shapes += _chart(category, chosen, top)
             top += _TITLE + _ROW * len(chosen) + _MARGIN
     return "\n".join(
         (
@@ -40,8 +40,8 @@ def picture(figures: Sequence[Figure]) -> str:
     )
 
 
-def _chart(axis: Axis, figures: Sequence[Figure], top: int) -> Iterator[str]:
-    yield _text(_MARGIN, top + 16, axis.value, 'font-weight="bold" font-size="15"')
+def _chart(category: Category, figures: Sequence[Figure], top: int) -> Iterator[str]:
+    yield _text(_MARGIN, top + 16, category.value, 'font-weight="bold" font-size="15"')
     better = {_BETTER[figure.more_is_better] for figure in figures}
     x = _LABELS
     for name, colour in (("pybroker", _OURS), ("Apache Kafka", _KAFKA)):

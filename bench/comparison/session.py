@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from bench.comparison import generator
 from bench.comparison.brokers import create
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import GeneratorFailed, Outcomes
 from bench.comparison.plan import Client
 from tests.support.brokers import RunningBroker
@@ -76,7 +76,7 @@ class Session:
 
 
 def figure(
-    axis: Axis,
+    category: Category,
     load: str,
     name: str,
     found: Sequence[Sequence[T]],
@@ -87,4 +87,4 @@ def figure(
     """Make a figure by applying `value` to the result of each round of each broker."""
     sides = [tuple(value(each) for each in rounds) for rounds in found]
     ours, kafka = sides[0], sides[1] if len(sides) > 1 else ()
-    return Figure(axis, load, name, ours, kafka, more_is_better, kafka_broke_off=len(sides) > 1 and not kafka)
+    return Figure(category, load, name, ours, kafka, more_is_better, kafka_broke_off=len(sides) > 1 and not kafka)

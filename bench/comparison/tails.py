@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench.comparison import generator
 from bench.comparison.brokers import create
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import Outcomes
 from bench.comparison.loads import batch
 from bench.comparison.plan import Client, consumer, producer
@@ -43,8 +43,10 @@ def measure(session: Session, name: str) -> Iterator[Figure]:
         return generator.run(broker, seconds, clients(topic, partitions, per_second))
 
     found = session.in_turn(once)
-    yield figure(Axis.LATENCY, name, "ms end to end, median", found, lambda each: each.groups["consumers"].p50_ms)
-    yield figure(Axis.LATENCY, name, "ms end to end, 99 of 100", found, lambda each: each.groups["consumers"].p99_ms)
+    yield figure(Category.LATENCY, name, "ms end to end, median", found, lambda each: each.groups["consumers"].p50_ms)
     yield figure(
-        Axis.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.groups["producers"].requests
+        Category.LATENCY, name, "ms end to end, 99 of 100", found, lambda each: each.groups["consumers"].p99_ms
+    )
+    yield figure(
+        Category.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.groups["producers"].requests
     )

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from bench.comparison.figures import Axis, Figure, quantile, rounded, spread
+from bench.comparison.figures import Category, Figure, quantile, rounded, spread
 
 
 def figure(ours: tuple[float, ...], kafka: tuple[float, ...], *, more_is_better: bool = False) -> Figure:
-    return Figure(Axis.CPU, "small", "CPU us a request", ours, kafka, more_is_better)
+    return Figure(Category.CPU, "small", "CPU us a request", ours, kafka, more_is_better)
 
 
 def test_a_ratio_of_medians_above_1_means_ours_is_better() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.comparison.figures import Axis
+from bench.comparison.figures import Category
 from bench.comparison.generator import GeneratorFailed
 from bench.comparison.session import Session, figure
 
@@ -55,13 +55,13 @@ def test_a_round_that_our_broker_aborts_ends_the_session() -> None:
 
 
 def test_a_figure_reports_that_all_rounds_were_aborted() -> None:
-    assert figure(Axis.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
-    assert not figure(Axis.CPU, "load", "us", [[1.0]], float).kafka_broke_off
-    assert not figure(Axis.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off
+    assert figure(Category.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
+    assert not figure(Category.CPU, "load", "us", [[1.0]], float).kafka_broke_off
+    assert not figure(Category.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off
 
 
 def test_a_figure_takes_one_value_of_each_round() -> None:
-    made = figure(Axis.CPU, "load", "us", [[1, 2], [3, 4]], lambda each: 10.0 * each)
+    made = figure(Category.CPU, "load", "us", [[1, 2], [3, 4]], lambda each: 10.0 * each)
 
     assert (made.ours, made.kafka) == ((10.0, 20.0), (30.0, 40.0))
-    assert figure(Axis.CPU, "load", "us", [[1, 2]], float).kafka == ()
+    assert figure(Category.CPU, "load", "us", [[1, 2]], float).kafka == ()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.comparison.figures import Axis, Figure
+from bench.comparison.figures import Category, Figure
 from bench.comparison.table import BEGIN, END, replace_between_marks, table
 
-CPU = Figure(Axis.CPU, "small", "CPU us a request", (14.0, 15.0, 14.6), (21.0, 21.6, 22.0))
-RATE = Figure(Axis.RATE, "small", "requests a second", (66_400.0,), (46_500.0,), more_is_better=True)
-ALONE = Figure(Axis.MEMORY, "idle", "MB", (35.0, 35.7))
+CPU = Figure(Category.CPU, "small", "CPU us a request", (14.0, 15.0, 14.6), (21.0, 21.6, 22.0))
+RATE = Figure(Category.RATE, "small", "requests a second", (66_400.0,), (46_500.0,), more_is_better=True)
+ALONE = Figure(Category.MEMORY, "idle", "MB", (35.0, 35.7))
 
 
 def test_a_row_has_medians_ratio_and_spreads() -> None:
@@ -29,7 +29,7 @@ def test_without_apache_kafka_its_cells_are_empty() -> None:
 
 
 def test_a_load_that_apache_kafka_aborted_is_marked() -> None:
-    broken = Figure(Axis.LATENCY, "huge", "ms", (1.0,), kafka_broke_off=True)
+    broken = Figure(Category.LATENCY, "huge", "ms", (1.0,), kafka_broke_off=True)
 
     assert table([broken]).splitlines()[2] == "| huge | ms | 1.00 | broke off |  |  |"
 
