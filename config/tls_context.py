@@ -271,7 +271,7 @@ class TlsSettings:
             if opens:
                 reason = f"its certificates cannot be used: {_reason(error)}"
                 raise self._error(identity.origin, identity.path, reason, "those of its private key") from None
-            reason = f"its password is wrong: it does not open {where}"
+            reason = f"wrong password for {where}"
             raise self._error("ssl.key.password", None, reason, "the right one") from None
         if context.security_level == 0 and self._verify_mode != ssl.CERT_NONE:
             reason = f"it is too weak for a listener that requests client certificates: {weakness}"

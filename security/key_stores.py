@@ -95,7 +95,7 @@ class Store:
         return StoreRefused(f"{self.kind}.location", self.path, reason, allowed)
 
     def _wrong_password(self, key: str, what: str) -> StoreRefused:
-        return StoreRefused(key, None, f"its password is wrong: it does not open {what} {self.path}", "the right one")
+        return StoreRefused(key, None, f"wrong password for {what} {self.path}", "the right one")
 
     def _no_password(self) -> StoreRefused:
         reason = f"it is not set, and {self.path} needs one"

@@ -1,6 +1,6 @@
 """`pybroker archive DIR --topics T,...`: write records of topics into Parquet files, each once; verify, compact.
 
-Exit codes: 0 everything is done, and no error was found; 1 the log, the archive, the broker, Java or Spark is
+Exit codes: 0 success; 1 the log, the archive, the broker, Java or Spark is
 unavailable, or the archive has errors; 2 a bad command line; 130 Ctrl-C.
 """
 
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
 _PROG = "pybroker archive"
 _MIB = 1 << 20
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command, and return its exit code."""
     options = _options(arguments)
-    return run(_PROG, lambda tell: _run(options, tell))
+    return run(_PROG, lambda report: _run(options, report))
 
 
-def _run(options: argparse.Namespace, tell: Tell) -> int:
+def _run(options: argparse.Namespace, report: Report) -> int:
     from pybroker.archive.jobs import Spark
     from pybroker.archive.store import Archive
 
     writing = bool(options.topics or options.compact)
     spark = Spark(options.master, options.memory)
     fields: dict[str, Any] = {"archive": str(options.archive)}
-    is_right = True
+    verified = True
     try:
         with Archive(options.archive.absolute(), writing=writing, making=bool(options.topics)) as archive:
             if options.format is not None:
                 archive.set_table(options.format)
             if options.topics:
-                fields |= _archive(options, archive, spark, tell)
+                fields |= _archive(options, archive, spark, report)
             if options.compact:
-                fields |= _compact(options, archive, spark, tell)
+                fields |= _compact(options, archive, spark, report)
             if options.verify:
-                fields |= _verify(options, archive, spark, tell)
-                is_right = fields["verified"]
+                fields |= _verify(options, archive, spark, report)
+                verified = fields["verified"]
     finally:
         spark.stop()
     if options.json:
         print(json.dumps(fields))
-    return 0 if is_right else 1
+    return 0 if verified else 1
 
 
-def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, report: Report) -> dict[str, Any]:
     from pybroker.archive.archiving import archive_ranges
     from pybroker.archive.jobs import write_ranges
     from pybroker.archive.parquet import count_rows
@@ -70,12 +70,13 @@ def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: 
     skip = options.on_data_loss == "skip"
     plan = wanted_ranges(source.ends(options.topics), archive.manifest.ends(), skip_lost=skip)
     for lost in plan.lost:
-        tell(f"{lost.topic}-{lost.partition}: offsets {lost.start} to {lost.end - 1} were deleted")
+        offsets = f"offsets {lost.start} to {lost.end - 1}"
+        report(f"{lost.topic}-{lost.partition}: {offsets} were deleted before they were archived")
     ranges, files = archive_ranges(
-        archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, tell=tell
+        archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, tell=report
     )
     records = sum(each.records for each in ranges)
-    tell(f"{records} records are archived in {len(files)} files" if ranges else "there are no new records")
+    report(f"{records} records are archived in {len(files)} files" if ranges else "no new records")
     return {
         "records": records,
         "files": len(files),
@@ -84,29 +85,29 @@ def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: 
     }
 
 
-def _compact(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+def _compact(options: argparse.Namespace, archive: Archive, spark: Spark, report: Report) -> dict[str, Any]:
     from pybroker.archive.compacting import compact
     from pybroker.archive.jobs import rewrite_files
     from pybroker.archive.parquet import count_rows
 
     target = options.target_file_mib * _MIB
-    gone, come = compact(archive, rewrite_files(spark, archive), count_rows, target, tell)
-    if not gone:
-        tell("there is nothing to compact")
-    return {"compacted": {"before": gone, "after": come}}
+    before, after = compact(archive, rewrite_files(spark, archive), count_rows, target, report)
+    if not before:
+        report("there is nothing to compact")
+    return {"compacted": {"before": before, "after": after}}
 
 
-def _verify(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+def _verify(options: argparse.Namespace, archive: Archive, spark: Spark, report: Report) -> dict[str, Any]:
     from pybroker.archive.verifying import verify
 
     source = _input(options, archive.manifest.isolation) if options.bootstrap_server or options.directory else None
     found = verify(archive, spark, source)
     for problem in found.problems:
-        tell(problem)
+        report(problem)
     for each in found.ranges:
-        whole = "whole" if each.is_whole else "NOT what the manifest says"
-        tell(f"{each.range.name}: {each.range.records} records, {whole}; the log: {each.log}")
-    tell("nothing is wrong" if found.is_right else "the archive is NOT right")
+        state = "whole" if each.is_whole else "differs from the manifest"
+        report(f"{each.range.name}: {each.range.records} records, {state}; the log: {each.log}")
+    report("verified: no problems" if found.is_right else "verification failed")
     ranges = [
         {
             **{name: getattr(each.range, name) for name in ("topic", "partition", "start", "end", "records")},
@@ -150,25 +151,25 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--isolation-level",
         choices=("read_committed", "read_uncommitted"),
-        help="the records to archive; later runs must use the same level (default: read_committed)",
+        help="the records to archive; later runs must use the same level (default: the archive's, or read_committed)",
     )
     parser.add_argument(
         "--on-data-loss",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do if records were deleted before they were archived (%(default)s)",
+        help="whether to fail or to skip records that were deleted before they were archived (%(default)s)",
     )
     parser.add_argument(
         "--step-offsets",
         type=positive,
         default=10_000_000,
         metavar="N",
-        help="about how many records a commit has (%(default)s)",
+        help="write and commit about this many offsets at a time (%(default)s)",
     )
     parser.add_argument(
         "--format",
         choices=("parquet", "delta"),
-        help="delta: also write a Delta table, from now on (default: as before, first parquet)",
+        help="delta: also write a Delta table in this and later runs (default: the archive's; parquet for a new one)",
     )
     parser.add_argument("--compact", action="store_true", help="merge small files into large ones")
     parser.add_argument(
@@ -177,7 +178,7 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="count all rows and compute their checksums, and those of the log, if given",
+        help="compare rows and checksums with the manifest, and with the log if one is given",
     )
     add_spark(parser)
     return parser
@@ -193,19 +194,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check(parser: OneLineParser, options: argparse.Namespace) -> None:
     if options.bootstrap_server and options.directory:
-        parser.error("--bootstrap-server and --directory: one of them is the log")
+        parser.error("--bootstrap-server and --directory: choose one of them")
     if options.topics and not (options.bootstrap_server or options.directory):
-        parser.error("--topics needs a log: --bootstrap-server or --directory")
+        parser.error("--topics requires --bootstrap-server or --directory")
     if not (options.topics or options.compact or options.verify):
-        parser.error("there is nothing to do: --topics, --compact, --verify, or several of them")
+        parser.error("choose --topics, --compact, --verify, or several of them")
     if options.format is not None and not (options.topics or options.compact):
-        parser.error("--format is for --topics or --compact")
+        parser.error("--format requires --topics or --compact")
     if options.include_active and not options.directory:
-        parser.error("--include-active is for --directory")
+        parser.error("--include-active requires --directory")
     if options.property and not options.bootstrap_server:
-        parser.error("--property is for --bootstrap-server")
+        parser.error("--property requires --bootstrap-server")
     if any(name == "isolation.level" for name, _ in options.property):
-        parser.error("--property isolation.level: --isolation-level says that")
+        parser.error("use --isolation-level instead of --property isolation.level")
 
 
 def _topics(text: str) -> list[str]:

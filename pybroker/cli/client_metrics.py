@@ -105,7 +105,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
         names = subscriptions(client) if name is None else [_existing(client, name)]
         rows = [
             {"name": each, "key": entry.name, "value": entry.value, "source": _source(entry)}
-            for each, entries in resources.entries(client, CLIENT_METRICS, names)
+            for each, entries in resources.describe(client, CLIENT_METRICS, names)
             for entry in sorted(entries, key=lambda entry: str(entry.name))
         ]
     show(rows, as_json=options.json)
@@ -203,7 +203,7 @@ def described(client: Administration, names: Sequence[str]) -> list[tuple[str, d
     """Return subscriptions with all their configs, defaults too. Raises CommandError."""
     return [
         (name, {entry.name: entry.value for entry in entries})
-        for name, entries in resources.entries(client, CLIENT_METRICS, names)
+        for name, entries in resources.describe(client, CLIENT_METRICS, names)
     ]
 
 

@@ -120,7 +120,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
 
     if _is_of_all_brokers(options):
         with session.administration() as client:
-            ((_, found),) = resources.entries(client, resources.BROKER, [""])
+            ((_, found),) = resources.describe(client, resources.BROKER, [""])
         rows = [_row(each, ConfigSource(each.config_source), is_read_only=each.read_only) for each in found]
     else:
         resource = _resource(session, options)

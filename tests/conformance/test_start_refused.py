@@ -117,7 +117,7 @@ def test_password_that_does_not_open_its_store_is_a_bad_value(tmp_path: Path) ->
     right = text.replace("=wrong", f"={PASSWORD}") + f"ssl.truststore.location={store}\nssl.truststore.password=wrong\n"
     for properties_text, place in ((text, "4: ssl.keystore"), (right, "6: ssl.truststore")):
         ended = run_broker(tmp_path, properties_text)
-        told = f"server.properties:{place}.password: its password is wrong: it does not open the store {store}"
+        told = f"server.properties:{place}.password: wrong password for the store {store}"
         assert Ended(2, "", f"{told}; allowed: the right one\n") == ended
         assert sorted(os.listdir(tmp_path)) == sorted([*before, "server.properties"])
 

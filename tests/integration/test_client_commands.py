@@ -300,7 +300,7 @@ def test_bad_command_line(sh: Shell, line: str, message: str) -> None:
         ("topics create two/words", "topics: two/words: "),
         ("topics create thrice --replication-factor 3", "topics: thrice: "),
         ("consume nobodys", "consume: nobodys: Unknown topic or partition"),
-        ("consume kept --partition 7", "consume: kept: there is no partition 7"),
+        ("consume kept --partition 7", "consume: kept: unknown partition 7"),
         ("groups delete nobodys", "groups: nobodys: "),
         (
             "perf produce --topic nobodys --num-records 1",

@@ -139,7 +139,7 @@ def test_profile_gives_the_address(
     assert main(["id", "--profile", "near"]) == 0
     assert main(["id", "--profile", "near", "--bootstrap-server", "127.0.0.1:1", "--timeout", "5"]) == 1
     assert main(["id", "--profile", "far"]) == 2
-    assert "there is no profile far, but near" in capsys.readouterr().err
+    assert "unknown profile far; known: near" in capsys.readouterr().err
 
 
 def test_conformance_finds_nothing_wrong_with_ours(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

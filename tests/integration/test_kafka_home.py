@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 STORES = Path(__file__).resolve().parents[1] / "data" / "keystores"
 LIMIT_S = 60
 
-# Rendered by kafka-python's fixture, without keys that have no effect here. The TLS listeners use stores of keytool
+# Rendered by kafka-python's fixture. The TLS listeners use stores of keytool
 # whose types are not given.
 KAFKA_PYTHON = """\
 process.roles=broker,controller
@@ -197,7 +197,7 @@ def send(client: Mapping[str, str | int | float | bool]) -> None:
 
 
 def test_suite_of_kafka_python_starts_a_broker(home: Home) -> None:
-    """By kafka-run-class kafka.Kafka, with users of a JAAS file and stores of keytool."""
+    """The suite starts it with kafka-run-class kafka.Kafka, a JAAS file with users, and stores of keytool."""
     properties = home.write(KAFKA_PYTHON)
     cluster_id = home.run("kafka-storage.sh", "random-uuid").strip()
     home.run("kafka-storage.sh", "format", "--standalone", "-t", cluster_id, "-c", properties)
@@ -220,7 +220,7 @@ def test_suite_of_kafka_python_starts_a_broker(home: Home) -> None:
 
 
 def test_trivup_starts_a_broker(home: Home) -> None:
-    """By kafka-storage and kafka-server-start. kafka-configs adds users by a bootstrap list of all listeners."""
+    """trivup starts it with kafka-storage and kafka-server-start. kafka-configs then adds users over all listeners."""
     properties = home.write(TRIVUP)
     home.run("kafka-storage.sh", "format", "-t", "c2d3b0d6-1e0a-11ee-be56-0242ac120002", "-c", properties)
     home.start("kafka-server-start.sh", properties, environment=jaas(home.root / "jaas.conf", TRIVUP_JAAS))
@@ -264,7 +264,7 @@ def test_zookeeper_script_answers_and_broker_ignores_it(home: Home) -> None:
 
 
 def test_log_is_on_stdout_and_stderr_stays_open(home: Home) -> None:
-    """kafka-python's suite reads both, and would read the end of a closed one again and again."""
+    """kafka-python's suite polls both pipes and would spin at end of file."""
     script = home.root / "kafka" / "bin" / "kafka-server-start.sh"
     command = [script, "--ephemeral", "--until-stdin-ends"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -293,8 +293,8 @@ def test_wrong_store_password_refuses_the_start(home: Home) -> None:
 
     assert done.returncode == 2
     message = (
-        r":\d+: ssl\.key\.password: its password is wrong: "
-        rf"it does not open the key localhost in {re.escape(str(STORES))}/server\.jks"
+        r":\d+: ssl\.key\.password: wrong password for the key localhost in "
+        rf"{re.escape(str(STORES))}/server\.jks"
     )
     assert re.search(message, done.stdout)
     assert "hidden" not in done.stdout

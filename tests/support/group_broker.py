@@ -18,7 +18,7 @@ from storage.append.header_validation import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.offered import handler_of
-from tests.support.placed import patch_in_place
+from tests.support.stored_batches import patch_in_place
 
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": 0,

@@ -15,7 +15,7 @@ Read = Callable[["_Cursor"], Any]
 #: The deepest nesting of a schema, and of a value: a deeper one is an attack, not data.
 _DEEPEST_SCHEMA = 64
 _DEEPEST = 200
-#: The most values within one, of any type: some types take no bytes at all.
+#: The most values nested in one value. Without it, `null` elements, which have no bytes, could be endless.
 _MOST_VALUES = 1 << 20
 _VARINT_BYTES = 10
 
@@ -34,7 +34,7 @@ def parse_schema(text: str, names: dict[str, Read] | None = None) -> AvroSchema:
 
 
 class AvroSchema:
-    """A parsed schema. `names` holds the types of schemas that it refers to, and gets its own types."""
+    """A parsed schema. `names` has the named types that the schema may refer to; the schema's own are added."""
 
     def __init__(self, schema: Any, names: dict[str, Read] | None = None) -> None:
         self.names = {} if names is None else names
@@ -75,14 +75,14 @@ class AvroSchema:
             return _array(self._reader(schema.get("items"), namespace, depth + 1))
         if kind == "map":
             return _map(self._reader(schema.get("values"), namespace, depth + 1))
-        return self._reader(kind, namespace, depth + 1)  # a type with a logical one, or another's name
+        return self._reader(kind, namespace, depth + 1)  # a logical type around another type, or a reference by name
 
     def _named(self, name: str, namespace: str) -> Read:
         if name in _PRIMITIVES:
             return _PRIMITIVES[name]
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self.names and name not in self.names:
-            raise AvroError(f"there is no type {_shown(name)}")
+            raise AvroError(f"unknown type {_shown(name)}")
         known = full if full in self.names else name
         return lambda cursor: self.names[known](cursor)  # a type may contain itself
 
@@ -95,17 +95,17 @@ class AvroSchema:
         if kind == "enum":
             symbols = schema.get("symbols")
             if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-                raise AvroError(f"{full}: {_shown(symbols)} are not symbols")
+                raise AvroError(f"{full}: symbols must be a list of strings, not {_shown(symbols)}")
             self.names[full] = _enum(symbols)
         elif kind == "fixed":
             size = schema.get("size")
             if not isinstance(size, int) or size < 0:
-                raise AvroError(f"{full}: {_shown(size)} is not a size")
+                raise AvroError(f"{full}: size must be a number of at least 0, not {_shown(size)}")
             self.names[full] = lambda cursor: cursor.octets(cursor.take(size))
         else:
             found = schema.get("fields")
             if not isinstance(found, list):
-                raise AvroError(f"{full}: {_shown(found)} are not fields")
+                raise AvroError(f"{full}: fields must be a list, not {_shown(found)}")
             fields: list[tuple[str, Read]] = []
             self.names[full] = _record(fields)
             for field in found:
@@ -140,14 +140,14 @@ class _Cursor:
     def count(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise AvroError(f"there are more than {self._most} values in it")
+            raise AvroError(f"it has more than {self._most} values")
 
     def leave(self) -> None:
         self._depth -= 1
 
     def take(self, size: int) -> bytes:
         if size < 0 or size > len(self._data) - self.position:
-            raise AvroError(f"{size} bytes are due at {self.position} of {len(self._data)}")
+            raise AvroError(f"truncated: expected {size} bytes at {self.position}, the data has {len(self._data)}")
         self.position += size
         return self._data[self.position - size : self.position]
 
@@ -159,7 +159,7 @@ class _Cursor:
             value |= (octet & 0x7F) << (7 * number)
             if octet < 0x80:
                 return (value >> 1) ^ -(value & 1)
-        raise AvroError(f"a number before {self.position} does not end")
+        raise AvroError(f"the number before {self.position} has more than {_VARINT_BYTES} bytes")
 
 
 def _text(cursor: _Cursor) -> str:
@@ -173,7 +173,7 @@ def _union(branches: Sequence[Read]) -> Read:
     def read(cursor: _Cursor) -> Any:
         index = cursor.long()
         if not 0 <= index < len(branches):
-            raise AvroError(f"there is no branch {index} of a union")
+            raise AvroError(f"invalid union branch {index}")
         cursor.enter(1)
         value = branches[index](cursor)
         cursor.leave()
@@ -186,7 +186,7 @@ def _enum(symbols: Sequence[str]) -> Read:
     def read(cursor: _Cursor) -> str:
         index = cursor.long()
         if not 0 <= index < len(symbols):
-            raise AvroError(f"there is no symbol {index}")
+            raise AvroError(f"invalid enum symbol {index}")
         return symbols[index]
 
     return read

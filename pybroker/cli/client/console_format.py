@@ -68,15 +68,15 @@ class ConsoleFormat:
         self._of_key, self._of_value, self._of_headers = (_deserializer(given.pop(each, "")) for each in _DESERIALIZERS)
         if given:
             known = (*(f"print.{name}" for name in _SWITCHES), *_TEXTS, *_DESERIALIZERS)
-            raise UsageError(f"--formatter-property: there is no {next(iter(given))}, but {', '.join(known)}")
+            raise UsageError(f"--formatter-property: unknown property {next(iter(given))}; known: {', '.join(known)}")
 
     def __call__(self, message: Message) -> bytes:
         """Return the bytes of a record. Raises CommandError for bytes that a deserializer cannot read."""
         try:
             columns = [self._column(name, message) for name in self._shown]
         except (struct.error, ValueError) as error:
-            place = f"{message.topic()}-{message.partition()}: offset {message.offset()}"
-            raise CommandError(f"{place}: it is not of the type of its deserializer: {error}") from None
+            record = f"{message.topic()}-{message.partition()} offset {message.offset()}"
+            raise CommandError(f"{record}: the deserializer cannot read the key or value: {error}") from None
         self.count += 1
         return self._between.join(columns) + self._end if columns else b""
 

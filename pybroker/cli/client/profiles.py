@@ -46,8 +46,8 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
         raise UsageError(f"{path}: {error}") from None
     found = profiles.get(name)
     if not isinstance(found, dict):
-        there = ", ".join(sorted(key for key, value in profiles.items() if isinstance(value, dict)))
-        raise UsageError(f"{path}: there is no profile {name}" + (f", but {there}" if there else ""))
+        known = ", ".join(sorted(key for key, value in profiles.items() if isinstance(value, dict)))
+        raise UsageError(f"{path}: unknown profile {name}" + (f"; known: {known}" if known else ""))
     properties = {}
     for key, value in found.items():
         if isinstance(value, dict | list):

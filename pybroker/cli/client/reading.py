@@ -110,7 +110,7 @@ class Alone(Reading):
         ((name, known),) = [(topic.name, [each.id for each in topic.partitions]) for topic in topics]
         for partition in self._options.partition:
             if partition not in known:
-                raise CommandError(f"{name}: there is no partition {partition}, but 0 to {max(known)}")
+                raise CommandError(f"{name}: unknown partition {partition}; known: 0 to {max(known)}")
         return [(name, partition) for partition in dict.fromkeys(self._options.partition)]
 
 

@@ -14,8 +14,8 @@ CLIENT_METRICS = 16
 _SET, _DELETE = 0, 1
 
 
-def entries(client: Administration, kind: int, names: Sequence[str]) -> list[tuple[str, list[Any]]]:
-    """Return resources by name, with kafka-python's config entries. Raises CommandError."""
+def describe(client: Administration, kind: int, names: Sequence[str]) -> list[tuple[str, list[Any]]]:
+    """Describe the configs of resources: return each name with kafka-python's config entries. Raises CommandError."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if not names:

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_users_of_common_and_listener_sections(path: Path) -> None:
-    """Modules of other mechanisms have other users. The first password of a duplicate user counts."""
+    """Modules of other mechanisms have other users. The first password of a duplicate user wins."""
     text = f"""
         KafkaServer {{
             {SCRAM} required username="admin" password="x" user_nobody="x";
@@ -85,7 +85,7 @@ def test_unreadable_file(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_section(path: Path) -> None:
-    """In Kafka's words."""
+    """The message is Kafka's."""
     one, other = refused(path, f"Client {{ {PLAIN} required; }};")
     ending = f" entry in the JAAS configuration. System property 'java.security.auth.login.config' is {path}"
     assert f"Could not find a 'KafkaServer' or 'in.KafkaServer'{ending}" in one
@@ -93,7 +93,7 @@ def test_a_file_without_the_section(path: Path) -> None:
 
 
 def test_tokens_and_passwords_do_not_share_a_section(path: Path) -> None:
-    """As in Kafka's validator."""
+    """The message is Kafka's."""
     text = f'KafkaServer {{ {OAUTH} required; {PLAIN} required user_a="1"; }};'
     lines = refused(path, text, sasl_enabled_mechanisms="OAUTHBEARER")
     assert "Must supply exactly 1 non-null JAAS mechanism configuration (size was 2)" in lines[0]

@@ -36,9 +36,7 @@ def test_problems_have_their_origin(store: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(path, to_serve=True)
     password, truststore, rules = map(str, refused.value.problems)
-    assert password.startswith(
-        f"{path}:5: ssl.keystore.password: its password is wrong: it does not open the store {store};"
-    )
+    assert password.startswith(f"{path}:5: ssl.keystore.password: wrong password for the store {store};")
     assert truststore.startswith(f"{path}:6: listener.name.out.ssl.truststore.location={tmp_path}/none: No such file")
     assert rules.startswith(f"{path}:8: listener.name.out.ssl.principal.mapping.rules=RULE:nothing: ")
     load(path)  # as `format` and other commands load it

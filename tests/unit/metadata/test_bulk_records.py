@@ -42,7 +42,7 @@ registrations = st.builds(
 @settings(max_examples=scaled(200), deadline=None)
 @given(st.lists(st.tuples(registrations, st.integers(0, 2**31 - 1)), max_size=8))
 def test_partitions_are_read_as_by_their_schema(values):
-    """Each twice, the second time with other epochs: first by the schema's decoder, then by comparison."""
+    """The reader decodes a new partition by its schema; if only epochs differ from the last one, it compares bytes."""
     reader = PartitionReader()
     for value, epoch in values:
         for leader_epoch in (value.leader_epoch, epoch):
@@ -67,7 +67,7 @@ def test_incomplete_records_are_an_error():
 
 
 def test_overlong_lengths_are_read_correctly():
-    """With two bytes for a length of one, the epochs are at other positions."""
+    """A length that is encoded in two bytes instead of one shifts the epochs."""
     reader = PartitionReader()
     value = PartitionRecord.new(partition_id=7, replicas=[], isr=[1], leader=1, leader_epoch=3)
     data = encode_record(MetadataRecord(PartitionRecord, 0, value))
@@ -76,8 +76,8 @@ def test_overlong_lengths_are_read_correctly():
         assert reader.read(stretched) == (value.topic_id, 7, registration_of(value))
 
 
-def two_kinds():
-    """Partitions that this broker leads, that have no leader, and that another broker leads."""
+def image_with_mixed_leaders():
+    """Return an image with partitions that broker 1 leads, that have no leader, and that another broker leads."""
     image = with_topics(cluster(brokers=2), NewTopic("a", 3, 1), NewTopic("b", 4, 2))
     partitions = image.topics_by_name["b"].partitions
     partitions[1] = partitions[1]._replace(leader=-1, isr=(), eligible_leader_replicas=(1, 2))
@@ -89,7 +89,7 @@ def two_kinds():
 @pytest.mark.parametrize("decide", [leave, unfence_broker])
 def test_changes_equal_their_records(decide):
     """The same bytes, and the same image."""
-    image = two_kinds()
+    image = image_with_mixed_leaders()
     changes = decide(image, 1)
     records = list(each_record(changes))
     one_by_one = copy.deepcopy(image)
@@ -118,7 +118,7 @@ def test_changes_keep_their_order():
 
 def test_change_of_a_missing_partition_is_rejected():
     """As for a single record."""
-    image = two_kinds()
+    image = image_with_mixed_leaders()
     changes = unfence_broker(image, 1)
     last = list(each_record(changes))[-1].value
     del image.topics_by_id[last.topic_id].partitions[last.partition_id]

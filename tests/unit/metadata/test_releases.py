@@ -48,7 +48,6 @@ def test_older_release_has_fewer_features(level: int, features: dict[str, int]) 
     assert first_features(level) == {"metadata.version": level, **features}
 
 
-def test_overrides() -> None:
-    """Turned off and turned on."""
+def test_overrides_turn_features_on_and_off() -> None:
     assert first_features(21, {"transaction.version": 1}) == {"metadata.version": 21, "transaction.version": 1}
     assert "group.version" not in first_features(30, {"group.version": 0})

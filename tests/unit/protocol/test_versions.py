@@ -17,7 +17,7 @@ def test_parse(text: str, first: int, last: int):
 
 @pytest.mark.parametrize("text", ["x", "1-x", "+", "1,2"])
 def test_parse_rejects_invalid_ranges(text: str):
-    """A typing error in a schema is detected."""
+    """A typo in a schema is rejected."""
     with pytest.raises(ValueError, match="invalid literal"):
         parse_versions(text)
 

@@ -66,7 +66,7 @@ def test_jks_and_pkcs12_have_the_same_content() -> None:
 def test_a_pkcs12_key_has_the_stores_password() -> None:
     """As in Java, another password is an error and not ignored."""
     assert store("server.p12").identity(PASSWORD) == store("server.p12").identity(None)
-    with pytest.raises(StoreRefused, match=r"ssl\.key\.password: its password is wrong") as refused:
+    with pytest.raises(StoreRefused, match=r"ssl\.key\.password: wrong password") as refused:
         store("server.p12").identity("another")
     assert "another" not in str(refused.value)
 
@@ -104,11 +104,11 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
     [
         (
             {"ssl.keystore.password": "hidden"},
-            "ssl.keystore.password: its password is wrong: it does not open the store ",
+            "ssl.keystore.password: wrong password for the store ",
         ),
         (
             {"ssl.key.password": "hidden"},
-            "ssl.key.password: its password is wrong: it does not open the key localhost in ",
+            "ssl.key.password: wrong password for the key localhost in ",
         ),
         (
             {"ssl.keystore.location": str(STORES / "trusted.jks")},
@@ -119,7 +119,7 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
             "ssl.keystore.type=BKS: an unsupported type of store; allowed: JKS, PKCS12, PEM",
         ),
         (TRUSTED | {"ssl.truststore.type": "Windows-ROOT"}, "ssl.truststore.type=Windows-ROOT: an unsupported"),
-        (TRUSTED | {"ssl.truststore.password": "hidden"}, "ssl.truststore.password: its password is wrong"),
+        (TRUSTED | {"ssl.truststore.password": "hidden"}, "ssl.truststore.password: wrong password"),
         (
             {"ssl.keystore.location": __file__},
             f"ssl.keystore.location={__file__}: it is not a store; all",

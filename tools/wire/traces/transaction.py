@@ -62,7 +62,7 @@ def trace() -> Generator[Step, None, None]:
             yield from written.steps("producer", "The first records add the partition to the transaction (KIP-890).")
             position = batch_positions(log)[-1]
             yield batch_step(log, position, f"append: the batch in {log.name}, from byte {position} on", "")
-            yield _ends("LSO while the transaction is open", _fetched(reader, topic_id))
+            yield _watermarks_step("LSO while the transaction is open", _fetched(reader, topic_id))
             ended = client.ask(
                 END_TXN,
                 transactional_id=_TRANSACTIONAL_ID,
@@ -77,7 +77,7 @@ def trace() -> Generator[Step, None, None]:
             what = "COMMIT" if committed else "ABORT"
             about = "A control batch, marked in its attributes: consumers do not pass it to applications."
             yield batch_step(log, position, f"marker: {what} in {log.name}, from byte {position} on", about)
-            yield _ends(f"LSO after the {what} marker", fetched)
+            yield _watermarks_step(f"LSO after the {what} marker", fetched)
         yield from fetched.steps(
             "consumer",
             "A read_committed consumer: it skips the aborted transactions that the answer lists.",
@@ -100,7 +100,7 @@ def _fetched(client: Client, topic_id: bytes) -> Exchange:
 
 
 def _until_ended(client: Client, topic_id: bytes) -> Exchange:
-    """Fetch until the marker is there, which the coordinator may write after its answer."""
+    """Fetch until the marker is in the log. The coordinator may write it after it answered EndTxn."""
     until_s = time.monotonic() + _WAIT_S
     while True:
         exchange = _fetched(client, topic_id)
@@ -112,7 +112,7 @@ def _until_ended(client: Client, topic_id: bytes) -> Exchange:
         time.sleep(0.02)
 
 
-def _ends(title: str, exchange: Exchange) -> Step:
+def _watermarks_step(title: str, exchange: Exchange) -> Step:
     partition = exchange.answer.responses[0].partitions[0]
     return Step(
         "high watermark",

@@ -16,7 +16,7 @@ from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 
 HOUR = 3_600_000
-PLACE = ("t", 0)
+PARTITION = ("t", 0)
 
 
 class Archive:
@@ -28,12 +28,12 @@ class Archive:
         self.since_ms = since_ms
 
     def positions(self) -> Mapping[tuple[str, int], int]:
-        return {PLACE: self.offset} if self.offset is not None else {}
+        return {PARTITION: self.offset} if self.offset is not None else {}
 
-    def name_of(self, place: tuple[str, int]) -> str:
+    def name_of(self, partition: tuple[str, int]) -> str:
         return "the archive"
 
-    def awaited_by(self, place: tuple[str, int]) -> Sequence[tuple[str, int]]:
+    def awaited_by(self, partition: tuple[str, int]) -> Sequence[tuple[str, int]]:
         return [] if self.since_ms is None else [("the archive", self.since_ms)]
 
     def stop(self) -> None:
@@ -57,8 +57,8 @@ class Stage:
             self.broker.clock.advance(HOUR)
         self.size = self.partition.log.size_bytes // 10
 
-    def after(self, milliseconds: int) -> list[str]:
-        """Advance the clock; return the log lines meanwhile."""
+    def warnings_during(self, milliseconds: int) -> list[str]:
+        """Advance the clock; return the warnings logged meanwhile."""
         self.caplog.clear()
         for _ in range(milliseconds // 300_000):
             self.broker.clock.advance(300_000)
@@ -72,73 +72,73 @@ class Stage:
 
     @property
     def held_bytes(self) -> int:
-        return self.broker.background.holds.held_bytes().get(PLACE, 0)
+        return self.broker.background.holds.held_bytes().get(PARTITION, 0)
 
 
 def test_warnings_before_and_after_unread_records_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Once each, as nothing is held. Again if the reader had caught up in between."""
+    """Each warning is logged once, and again after the reader has caught up."""
     stage = Stage(tmp_path, caplog)
     stage.reader.offset = 5
-    assert stage.after(3 * HOUR) == []
-    lines = stage.after(2 * HOUR)
+    assert stage.warnings_during(3 * HOUR) == []
+    lines = stage.warnings_during(2 * HOUR)
     assert lines == ["Retention of t-0 will soon remove unread records: the archive has read it up to offset 5"]
     assert stage.start == 5
 
-    lines = stage.after(HOUR)
+    lines = stage.warnings_during(HOUR)
     assert stage.start == 6
     assert lines == [
         "Retention of t-0 has removed unread records: the archive has read it up to offset 5; the log begins at 6"
     ]
-    assert stage.after(HOUR) == []
+    assert stage.warnings_during(HOUR) == []
     stage.reader.offset = 10
-    assert stage.after(HOUR) == []
+    assert stage.warnings_during(HOUR) == []
     stage.reader.offset = 8
-    assert len(stage.after(300_000)) == 1
+    assert len(stage.warnings_during(300_000)) == 1
 
 
 def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With log lines as it fills up. Beyond it, the oldest segments are deleted."""
+    """Warnings report how full it is. Beyond the limit, the oldest segments are deleted."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=5 * 400)
     stage.reader.offset = 2
-    lines = stage.after(3 * HOUR)
+    lines = stage.warnings_during(3 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, stage.size)
     assert [line.split(" of t-0 ")[1] for line in lines] == [
         "will soon remove unread records: the archive has read it up to offset 2",
         f"is on hold: the archive has read it up to offset 2; {stage.size} of at most 2000 bytes are held",
     ]
-    (told_full,) = stage.after(4 * HOUR)
+    (nearly_full,) = stage.warnings_during(4 * HOUR)
     assert (stage.start, stage.held_bytes) == (2, 5 * stage.size)
-    assert told_full.endswith("of at most 2000 bytes are held; beyond that the oldest are removed")
+    assert nearly_full.endswith("of at most 2000 bytes are held; beyond that the oldest are removed")
 
-    (told_passed,) = stage.after(2 * HOUR)
+    (passed,) = stage.warnings_during(2 * HOUR)
     assert (stage.start, stage.held_bytes) == (4, 5 * stage.size)
-    assert "the archive has read it up to offset 2; the log begins at" in told_passed
+    assert "the archive has read it up to offset 2; the log begins at" in passed
 
     stage.reader.offset = 10
-    stage.after(HOUR)
+    stage.warnings_during(HOUR)
     assert (stage.start, stage.held_bytes) == (10, 0)
 
 
 def test_warning_before_the_size_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A tenth of retention.bytes before it."""
+    """The margin is a tenth of retention.bytes."""
     stage = Stage(tmp_path, caplog, retention_ms=-1)
     stage.partition.log.config = LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=stage.size * 10)
-    (lines,) = stage.after(HOUR)
+    (lines,) = stage.warnings_during(HOUR)
 
     assert "will soon remove" in lines
     assert stage.start == 0
 
 
 def test_all_is_held_while_readers_are_unknown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Up to the hold's size, and only if there is one. The log line names no reader."""
+    """Up to retention.hold.max.bytes; nothing is held if that is 0. The warning names no reader."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=2 * 400)
     stage.reader.is_complete, stage.reader.offset = False, None
-    lines = stage.after(12 * HOUR)
+    lines = stage.warnings_during(12 * HOUR)
     assert (stage.start, stage.held_bytes) == (8, 2 * stage.size)
     assert all("its readers are unknown" in line for line in lines)
 
     stage.reader.is_complete = True
-    stage.after(HOUR)
+    stage.warnings_during(HOUR)
     assert (stage.start, stage.held_bytes) == (10, 0)
 
 
@@ -148,40 +148,40 @@ def test_slowest_reader_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     for offset in (7, 3, None):
         stage.broker.background.holds.add(Archive(offset))
     stage.reader.offset = 9
-    stage.after(12 * HOUR)
+    stage.warnings_during(12 * HOUR)
 
     assert stage.start == 3
 
 
 def test_new_partition_is_held_for_an_absent_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """From its start, as other partitions have been read."""
+    """The reader has read other partitions, so it will read this one from its start."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     stage.broker.background.holds.add(Archive(None, since_ms=0))
     stage.reader.offset = 10
-    lines = stage.after(12 * HOUR)
+    lines = stage.warnings_during(12 * HOUR)
     assert (stage.start, stage.held_bytes) == (0, 10 * stage.size)
     assert "the archive has read it up to offset 0; " in lines[-1]
 
 
 def test_old_partition_is_not_held_for_an_assigned_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A reader that subscribes would know it, so this one has other partitions assigned."""
+    """The partition is older than the reader, which would have read it if it was subscribed to the topic."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     made = Path(stage.partition.log.path) / PARTITION_METADATA
     made.touch()
     os.utime(made, (1_000, 1_000))
     stage.broker.background.holds.add(Archive(None, since_ms=1_000_001))
     stage.reader.offset = 4
-    stage.after(12 * HOUR)
+    stage.warnings_during(12 * HOUR)
     assert stage.start == 4
 
 
 def test_deleted_topic_is_forgotten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With the size of its held records."""
+    """The size of its held records is no longer reported."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
-    stage.after(12 * HOUR)
+    stage.warnings_during(12 * HOUR)
     assert stage.held_bytes == 10 * stage.size
-    stage.broker.logs.delete(*PLACE, "0" * 32, stage.broker.clock.now_ms())
+    stage.broker.logs.delete(*PARTITION, "0" * 32, stage.broker.clock.now_ms())
 
     assert stage.held_bytes == 0
-    stage.after(300_000)
+    stage.warnings_during(300_000)
     assert not stage.broker.background.holds._states

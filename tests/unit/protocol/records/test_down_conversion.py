@@ -14,8 +14,8 @@ from protocol.records.legacy import parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.records.record import Record
 from tests.support.dump_log import LOGS
-from tests.support.placed import patch_in_place
 from tests.support.scale import scaled
+from tests.support.stored_batches import patch_in_place
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 T0 = 1_700_000_000_000

@@ -70,11 +70,11 @@ def test_incomplete_options_are_named(properties: dict[str, str], expected: str)
         ),
         (
             {"ssl.truststore.location": str(STORES / "trusted.jks"), "ssl.truststore.password": "hidden"},
-            "kafka.ssl.truststore.password: its password is wrong",
+            "kafka.ssl.truststore.password: wrong password",
         ),
         (
             {"ssl.keystore.location": str(STORES / "server.p12"), "ssl.keystore.password": "hidden"},
-            "kafka.ssl.keystore.password: its password is wrong",
+            "kafka.ssl.keystore.password: wrong password",
         ),
     ],
 )

@@ -66,11 +66,11 @@ def test_truncated_or_longer_value_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("schema", "data", "expected"),
     [
-        (["null", "int"], "04", "no branch 2"),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", "no symbol 1"),
+        (["null", "int"], "04", "invalid union branch 2"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", "invalid enum symbol 1"),
         ({"type": "array", "items": "null"}, "feffffffff3f", "more than 1048576 values"),
-        ("long", "ff" * 11, "does not end"),
-        ("bytes", "01", "-1 bytes are due"),
+        ("long", "ff" * 11, "has more than 10 bytes"),
+        ("bytes", "01", "truncated: expected -1 bytes"),
         ("string", "02ff", "not UTF-8"),
     ],
 )

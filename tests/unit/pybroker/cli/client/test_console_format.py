@@ -69,24 +69,24 @@ def printed(properties: list[tuple[str, str]], record: Record | None = None) -> 
 def test_fields_are_printed_in_the_order_of_kafka(
     properties: list[tuple[str, str]], record: Record, expected: bytes
 ) -> None:
-    """Whatever the order of the properties."""
+    """The order of the properties does not matter."""
     assert printed(properties, record) == expected
 
 
 def test_value_of_another_type_is_an_error() -> None:
     """The message has the record's partition and offset."""
-    with pytest.raises(CommandError, match=r"^t-3: offset 9: it is not of the type of its deserializer"):
+    with pytest.raises(CommandError, match=r"^t-3 offset 9: the deserializer cannot read the key or value"):
         printed([("value.deserializer", LONG)])
 
 
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("print.keys", "true", "there is no print.keys, but print.timestamp, "),
+        ("print.keys", "true", "unknown property print.keys; known: print.timestamp, "),
         ("key.deserializer", "a.B", "Java class"),
     ],
 )
 def test_unknown_properties_are_rejected(key: str, value: str, problem: str) -> None:
-    """They may be misspelt."""
+    """A misspelt property must not be ignored."""
     with pytest.raises(UsageError, match=problem):
         ConsoleFormat([(key, value)])

@@ -46,7 +46,7 @@ def test_profiles_are_in_the_config_directory() -> None:
     [
         (None, "No such file or directory"),
         ("[", "p.toml: "),
-        ("[near]", "there is no profile far, but near"),
+        ("[near]", "unknown profile far; known: near"),
         ("[far]\nsasl.username = 'ann'", "far: sasl is not a single value"),
     ],
 )

@@ -105,7 +105,7 @@ def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (framed(1, b"\x04a"), "schema 1: 2 bytes are due at 1 of 2"),
+        (framed(1, b"\x04a"), "schema 1: truncated: expected 2 bytes at 1, the data has 2"),
         (framed(3, b"{"), "schema 3: "),
         (framed(4, b""), "schema 4 is PROTOBUF: only AVRO and JSON are read"),
         (framed(5, b""), "schema 5: "),
