@@ -10,9 +10,9 @@ from config.alter import (
     REPEATED,
     Changes,
     Refusal,
+    pending_checks,
     refusal_by,
     repeated,
-    trials,
 )
 from metadata.configs import alter_config
 from metadata.image import ResourceType
@@ -83,7 +83,7 @@ def alter(
         (resource, decided(resource, asked)) for resource, asked in zip(resources, request.resources, strict=True)
     ]
     untried = [
-        [] if isinstance(changes, Refusal) else trials(config, image, resource, changes)
+        [] if isinstance(changes, Refusal) else pending_checks(config, image, resource, changes)
         for resource, changes in outcomes
     ]
     if not any(untried):

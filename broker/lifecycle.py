@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from broker.main_process import MainProcess
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
-from broker.process.loop_settings import collect_garbage_seldom, on_loop_exception
+from broker.process.loop_settings import on_loop_exception, reduce_garbage_collection
 from broker.process.service_manager import ServiceManager
 from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.process.start_lines import start_lines
@@ -140,7 +140,7 @@ class _Run:
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
-        collect_garbage_seldom(broker.opening, broker.lazy_imports)
+        reduce_garbage_collection(broker.opening, broker.lazy_imports)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         users = {user for user, _ in broker.controller.image.scram_credentials}
         for line in start_lines(self._config.node_id, users):

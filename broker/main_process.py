@@ -319,10 +319,10 @@ class MainProcess(Broker):
             self.transactions.partition_lost(partition)
         self._report_failure(directory)
         if self._supervisor is not None:
-            self._supervisor.tell_failure(directory)
+            self._supervisor.report_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
 
     def _report_failure(self, directory: LogDirectory) -> None:
         if self.publisher.directory_failed(directory.path):
-            self.controller.lose_directories(self.publisher.online_directories())
+            self.controller.keep_online_directories(self.publisher.online_directories())

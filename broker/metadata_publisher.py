@@ -161,7 +161,7 @@ class MetadataPublisher:
         if node_id not in registration.replicas:
             return
         if worker_of(topic.name, index, self._config.num_workers) != self._worker:
-            self._partitions.note_elsewhere(topic.name, topic.topic_id, index)
+            self._partitions.note_remote(topic.name, topic.topic_id, index)
             return
         directory = registration.directory_of(node_id)
         partition = self._partitions.create(

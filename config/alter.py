@@ -227,13 +227,19 @@ def _check_broker_name(config: BrokerConfig, name: str) -> None:
         raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
 
 
-def trials(config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes) -> list[Trial]:
+def pending_checks(
+    config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes
+) -> list[Trial]:
     """Return further checks that have to pass before the changes are made."""
     kind, name = resource
     if kind != ResourceType.BROKER:
         return []
     texts = _merged(image.config(kind, name), changes)
-    return config.trials(config.cluster_default, texts) if name else config.trials(texts, config.per_broker)
+    return (
+        config.pending_checks(config.cluster_default, texts)
+        if name
+        else config.pending_checks(texts, config.per_broker)
+    )
 
 
 def refusal_by(trials_of_one: Iterable[Trial]) -> Refusal | None:

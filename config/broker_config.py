@@ -247,7 +247,7 @@ class BrokerConfig:
         """Let `examine` check dynamic values before they change."""
         self._examiners.append(examine)
 
-    def trials(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Trial]:
+    def pending_checks(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Trial]:
         """Return the checks to make before these become the dynamic values."""
         if not self._examiners:
             return []

@@ -105,7 +105,7 @@ class TlsSettings:
             log.warning("%s%s", self._prefix, warning)
         return secured
 
-    def says_the_same_as(self, other: TlsSettings) -> bool:
+    def equals(self, other: TlsSettings) -> bool:
         """Return whether all values are equal; the content of files is not compared."""
         return self._values == other._values and self._asks == other._asks
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from console.errors import BadRequest, Declined, NotThere, Refused, TooMany, Unanswered
+from console.errors import BadRequest, BrokerRejected, BrokerUnavailable, NotFound, Refused, TooMany
 from console.forms import changing
 from console.login_sessions import LoginSessions
 from console.pages import (
@@ -41,12 +41,12 @@ from tools.errors import DumpFailed
 
 _STATIC = Path(__file__).parent / "static"
 _STATUS: dict[type[Exception], int] = {
-    NotThere: 404,
+    NotFound: 404,
     BadRequest: 400,
     Refused: 403,
-    Declined: 409,
+    BrokerRejected: 409,
     TooMany: 429,
-    Unanswered: 503,
+    BrokerUnavailable: 503,
     RecordsError: 422,  # the file exists, but its content is not a batch
     ProtocolError: 422,
     DumpFailed: 422,
@@ -94,17 +94,17 @@ _ROUTES: list[BaseRoute] = [
     Route("/transactions", transactions.show, name="transactions"),
     Route("/access", access.show, name="access"),
     _change("/access/acls", access_changes.add_acl, "add-acl"),
-    Route("/access/acls/delete", access_changes.ask_delete_acl, name="ask-delete-acl"),
+    Route("/access/acls/delete", access_changes.confirm_delete_acl, name="ask-delete-acl"),
     _change("/access/acls/delete", access_changes.delete_acl, "delete-acl"),
     _change("/access/users", access_changes.set_password, "set-password"),
-    Route("/access/users/remove", access_changes.ask_remove_user, name="ask-remove-user"),
+    Route("/access/users/remove", access_changes.confirm_remove_user, name="ask-remove-user"),
     _change("/access/users/remove", access_changes.remove_user, "remove-user"),
     _change("/access/quotas", access_changes.set_quota, "set-quota"),
-    Route("/access/quotas/remove", access_changes.ask_remove_quota, name="ask-remove-quota"),
+    Route("/access/quotas/remove", access_changes.confirm_remove_quota, name="ask-remove-quota"),
     _change("/access/quotas/remove", access_changes.remove_quota, "remove-quota"),
     Route("/clients", clients.show_all, name="clients"),
     _change("/clients", clients.subscribe, "subscribe"),
-    Route("/clients/remove", clients.ask_unsubscribe, name="ask-unsubscribe"),
+    Route("/clients/remove", clients.confirm_unsubscribe, name="ask-unsubscribe"),
     _change("/clients/remove", clients.unsubscribe, "unsubscribe"),
     Route("/clients/{instance}", clients.show, name="client"),
     Route("/log", broker_log.show, name="log"),

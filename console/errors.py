@@ -7,7 +7,7 @@ class ConsoleError(Exception):
     """Base of the exceptions below; never raised itself."""
 
 
-class NotThere(ConsoleError):
+class NotFound(ConsoleError):
     """The object in the URL does not exist, or was deleted."""
 
 
@@ -19,7 +19,7 @@ class Refused(ConsoleError):
     """The broker or the console does not authorize this user to do that."""
 
 
-class Declined(ConsoleError):
+class BrokerRejected(ConsoleError):
     """The broker answered with an error."""
 
 
@@ -27,5 +27,5 @@ class TooMany(ConsoleError):
     """The limit of concurrent requests of this kind is reached."""
 
 
-class Unanswered(ConsoleError):
+class BrokerUnavailable(ConsoleError):
     """The broker does not answer, or is not ready."""

@@ -24,7 +24,7 @@ _MOST_SESSIONS = 32
 _MOST_LOGINS = 4
 
 Login = Callable[[str, str], Sources]
-"""Returns the sources of a user, given name and password. Raises Refused, Unanswered."""
+"""Returns the sources of a user, given name and password. Raises Refused, BrokerUnavailable."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class LoginSessions:
             gc.collect()  # a client of librdkafka and its session refer to each other
 
     def begin(self, user: str, password: str) -> str:
-        """Log a user in and return the session's key, for a cookie. Raises Refused, Unanswered, TooMany."""
+        """Log a user in and return the session's key, for a cookie. Raises Refused, BrokerUnavailable, TooMany."""
         assert self._login is not None
         if not self._logins.acquire(blocking=False):
             raise TooMany("others are logging in: try again")

@@ -60,12 +60,12 @@ async def serve(settings: Settings) -> None:
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=wait_for_the_end, name="broker-watch", daemon=True).start()
-    tidying = asyncio.create_task(tidy(sessions))
+    tidying = asyncio.create_task(remove_expired_sessions(sessions))
     await server.serve(sockets)
     tidying.cancel()
 
 
-async def tidy(sessions: LoginSessions) -> NoReturn:
+async def remove_expired_sessions(sessions: LoginSessions) -> NoReturn:
     """Remove expired sessions periodically, even if no requests arrive."""
     while True:
         await asyncio.sleep(TIDY_S)

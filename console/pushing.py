@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from console.errors import NotThere, Unanswered
+from console.errors import BrokerUnavailable, NotFound
 
 _TIMEOUT_S = 10.0
 
@@ -52,14 +52,14 @@ class Pushing:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def clients(self) -> list[PushingClient]:
-        """Return all clients, the latest report first. Raises Unanswered."""
+        """Return all clients, the latest report first. Raises BrokerUnavailable."""
         return sorted(self._ask({}), key=lambda each: (-(each.pushed_ms or 0), each.client_id, each.instance_id))
 
     def client(self, instance_id: str) -> PushingClient:
-        """Return one client with its numbers, sorted by name. Raises NotThere, Unanswered."""
+        """Return one client with its numbers, sorted by name. Raises NotFound, BrokerUnavailable."""
         for each in self._ask({"id": instance_id}):
             return each
-        raise NotThere(f"there is no client {instance_id[:40]}, or it has pushed no metrics recently")
+        raise NotFound(f"there is no client {instance_id[:40]}, or it has pushed no metrics recently")
 
     def _ask(self, query: Mapping[str, str]) -> list[PushingClient]:
         url = f"{self._url}?{urlencode(query)}" if query else self._url
@@ -68,10 +68,10 @@ class Pushing:
                 return [_client(each) for each in json.loads(answer.read())["clients"]]
         except urllib.error.HTTPError as error:
             if error.code == 400:
-                raise NotThere("that is not a client's instance id") from None
-            raise Unanswered(f"{self._url}: {error}") from None
+                raise NotFound("that is not a client's instance id") from None
+            raise BrokerUnavailable(f"{self._url}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Unanswered(f"{self._url}: {error}") from None
+            raise BrokerUnavailable(f"{self._url}: {error}") from None
 
 
 def _client(fields: Mapping[str, Any]) -> PushingClient:

@@ -9,7 +9,7 @@ import time
 import urllib.request
 from dataclasses import dataclass
 
-from console.errors import Unanswered
+from console.errors import BrokerUnavailable
 
 _TIMEOUT_S = 10.0
 #: The shortest interval of requests to the broker, however many windows are open.
@@ -68,14 +68,14 @@ class Scraper:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def samples(self) -> tuple[float, dict[str, float]]:
-        """Return the time of the samples, in seconds since the epoch, and their values by name. Raises Unanswered."""
+        """Return the time of the samples, in seconds since the epoch and their values. Raises BrokerUnavailable."""
         with self._asking:
             if time.monotonic() - self._told_at >= _SELDOMEST_S:
                 self._told = self._ask()
                 self._told_at = time.monotonic()  # callers that waited for a failure do not retry one by one
             result = self._told
         if isinstance(result, str):
-            raise Unanswered(result)
+            raise BrokerUnavailable(result)
         return result
 
     def _ask(self) -> tuple[float, dict[str, float]] | str:

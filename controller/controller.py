@@ -289,10 +289,10 @@ class Controller:
         """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
         self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
 
-    def lose_directories(self, online: Sequence[bytes]) -> None:
+    def keep_online_directories(self, online: Sequence[bytes]) -> None:
         """Record that only these log directories are online.
 
         Partitions in the others have no leader until a restart.
         """
         if self._failure is None:
-            self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))
+            self.submit(lifecycle.keep_online_directories(self.image, self._config.node_id, online))

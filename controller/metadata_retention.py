@@ -47,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True):
     retention_bytes: int
     log_bytes: int
 
-    def superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
+    def excess_count(self, ages_ms: list[int], sizes: list[int]) -> int:
         """Return how many of the oldest snapshots to delete, by their ages and sizes; never the last one."""
         total = sum(sizes) + self.log_bytes
         count = 0
@@ -172,7 +172,7 @@ def _write_and_choose(
     found = snapshots_in(fs, path)
     sizes = {entry.name: entry.size_bytes for entry in fs.list(path)}
     ages_ms = [now_ms - _time_of(fs, f"{path}/{each.file_name}") for each in found]
-    count = limits.superfluous(ages_ms, [sizes[each.file_name] for each in found])
+    count = limits.excess_count(ages_ms, [sizes[each.file_name] for each in found])
     _remove(fs, [f"{path}/{each.file_name}" for each in found[:count]])
     return found[count]
 

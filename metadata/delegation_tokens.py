@@ -19,7 +19,7 @@ from protocol.messages.cluster_metadata import DelegationTokenRecord, RemoveDele
 from protocol.schema import Struct
 
 
-class Lifetimes(msgspec.Struct, frozen=True):
+class TokenLifetimes(msgspec.Struct, frozen=True):
     """`longest_ms`: the most from its creation; `unless_renewed_ms`: the most from its creation or last renewal."""
 
     longest_ms: int
@@ -36,7 +36,7 @@ class NewToken(msgspec.Struct, frozen=True):
     max_lifetime_ms: int
 
 
-def create_token(image: MetadataImage, wanted: NewToken, lifetimes: Lifetimes, now_ms: int) -> Decision[Struct]:
+def create_token(image: MetadataImage, wanted: NewToken, lifetimes: TokenLifetimes, now_ms: int) -> Decision[Struct]:
     """Create a token, and return it as stored. Raises Refused."""
     if image.metadata_version < DELEGATION_TOKENS_LEVEL:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
@@ -58,7 +58,7 @@ def create_token(image: MetadataImage, wanted: NewToken, lifetimes: Lifetimes, n
 
 
 def renew_token(
-    image: MetadataImage, token: Struct, principal: str, period_ms: int, lifetimes: Lifetimes, now_ms: int
+    image: MetadataImage, token: Struct, principal: str, period_ms: int, lifetimes: TokenLifetimes, now_ms: int
 ) -> Decision[int]:
     """Renew a token, and return when it expires. A period of 0 or less means the longest. Raises Refused."""
     if is_expired(token, now_ms):

@@ -239,7 +239,7 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
     return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
 
 
-def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
+def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
     """Keep only the directories `online` of a broker. Partitions in its other directories have no leader (KIP-858)."""
     if broker_id not in image.brokers:
         return []

@@ -139,7 +139,7 @@ class LogOffline(StorageError):
         self.path, self.reason = path, reason
 
 
-class LogWaits(LogOffline):
+class LogQueued(LogOffline):
     """The log is queued to be opened soon. Retry the request."""
 
 

@@ -143,7 +143,7 @@ class FetchSlice:
         """
         fs, handle, file = self._fs, self.fileno(), self.file
         assert file is not None
-        fs.keep_from_reading_ahead(handle)
+        fs.disable_read_ahead(handle)
         scratch = bytearray(_WARM_BYTES)
         for start in range(0, self.size + _AHEAD_BYTES, _WARM_BYTES):
             fs.read_ahead(handle, self.position + start, _WARM_BYTES)

@@ -119,7 +119,7 @@ class FileSystem:
                 return None
             raise
 
-    def keep_from_reading_ahead(self, handle: int) -> None:
+    def disable_read_ahead(self, handle: int) -> None:
         """Disable the kernel's read-ahead for this file."""
         if _RANDOM is not None:
             os.posix_fadvise(handle, 0, 0, _RANDOM)

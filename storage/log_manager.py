@@ -26,7 +26,7 @@ from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.closing import close_logs
 from storage.log.directory import LogDirectory, choose_directory, lock_all
-from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flushes
+from storage.log.flushing import full_flush, overdue_flushes, small_file_flushes
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
@@ -34,7 +34,7 @@ from storage.log.retention import remove_expired
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
-from storage.moves.duplicate_dirs import Settled, orphan_copy, settle_duplicates
+from storage.moves.duplicate_dirs import DuplicateDecision, orphan_copy, settle_duplicates
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.recovery.clean_shutdown_manifest import write_manifest
@@ -174,7 +174,7 @@ class LogManager:
 
         The other log is removed as usual, once the kept one is on the disk.
         """
-        settled: list[Settled] = []
+        settled: list[DuplicateDecision] = []
         for log in duplicates:
             key = log.topic, log.partition
             settled.append(settle_duplicates(self.logs[key], log, assigned_dir_of(*key)))
@@ -347,7 +347,7 @@ class LogManager:
         yield from overdue_flushes(self.logs.values(), now_ms)
         for directory in self.directories:
             yield from self._checkpoints.tasks_again(directory)
-            yield from flushes_of_small_files(self.logs, directory, now_ms)
+            yield from small_file_flushes(self.logs, directory, now_ms)
 
     def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
         """Take expired segments out of `logs`, or of all open logs, one log per iteration."""

@@ -15,7 +15,7 @@ from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog, UnopenedLog
-from storage.recovery.clean_shutdown_manifest import ClosedLog, FoundInOrder
+from storage.recovery.clean_shutdown_manifest import CleanState, ClosedLog
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
 
@@ -28,7 +28,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         #: Whether the broker has closed its logs. Then no log is opened any more.
         self.closed = False
         #: For each log that was opened: how the start found it, if it was in order.
-        self.found_in_order: dict[TopicPartition, FoundInOrder] = {}
+        self.found_in_order: dict[TopicPartition, CleanState] = {}
         self._cuts = cuts
 
     @property
@@ -100,7 +100,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         try:
             log = load_log(directory, stored, self._cuts)
         except Exception as error:
-            if isinstance(error, OSError) and not directory.lacks_only(error):
+            if isinstance(error, OSError) and not directory.is_only_missing_file(error):
                 raise directory.fail(error) from error
             # Other errors take only this log offline: they must not fail other logs or the caller (rule D4).
             offline = LogOffline(stored.path, f"{type(error).__name__}: {error}")
@@ -113,5 +113,5 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         return log
 
 
-def _found(stored: StoredLog) -> FoundInOrder:
-    return FoundInOrder(stored.recovery_point, stored.log_start_offset, stored.state)
+def _found(stored: StoredLog) -> CleanState:
+    return CleanState(stored.recovery_point, stored.log_start_offset, stored.state)

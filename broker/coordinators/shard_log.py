@@ -165,7 +165,7 @@ class ShardLog(Generic[S, R]):
                 piece = partition.log.read(before, chunk_bytes, partition.high_watermark)
                 data, start = (piece, 0) if isinstance(piece, bytes) else (piece.read(), piece.position)
                 walk.move_to(before, data, start)
-                for following, end in replay_batches(self.shard, data, before, partial(walk.tell_damage, start)):
+                for following, end in replay_batches(self.shard, data, before, partial(walk.log_damage, start)):
                     self.next_offset = min(following, walk.limit)
                     walk.end = start + end
                     yield
@@ -213,7 +213,7 @@ class _Walk:
         if self.end is not None and data and start > self.end:
             log.error("%s: bytes %d to %d are unreadable: the offsets do not continue there", path, self.end, start)
 
-    def tell_damage(self, start: int, offset: int, position: int, error: RecordsError) -> None:
+    def log_damage(self, start: int, offset: int, position: int, error: RecordsError) -> None:
         """Log a batch that is skipped."""
         assert self._segment is not None
         path = self._segment.log.path

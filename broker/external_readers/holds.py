@@ -38,8 +38,8 @@ class Reader(Protocol):
     - `positions`: the offset that is read next in each partition; the lowest one if it stands for several readers
     - `is_complete`: False while there may be unknown readers; then all records count as unread
     - `name_of`: for log lines, the reader that is furthest behind in a partition
-    - `awaited_by`: readers of the topic that do not know the partition yet, and since when (ms) they read the topic. A
-      partition that was created after that they will read from its beginning.
+    - `readers_from_beginning`: readers of the topic that do not know the partition yet, and since when (ms) they read
+      the topic. They read a partition that was created after that from its beginning.
     - `stop`: called last, when no more questions follow
     """
 
@@ -50,7 +50,7 @@ class Reader(Protocol):
 
     def name_of(self, place: TopicPartition) -> str: ...
 
-    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]: ...
+    def readers_from_beginning(self, place: TopicPartition) -> Sequence[tuple[str, int]]: ...
 
     def stop(self) -> None: ...
 
@@ -106,7 +106,7 @@ class RetentionHolds:
         """Return the lowest offset that is read next, and its reader."""
         place = partition_log.topic, partition_log.partition
         found = [(offset, reader) for reader in self._readers if (offset := reader.positions().get(place)) is not None]
-        awaited = [each for reader in self._readers for each in reader.awaited_by(place)]
+        awaited = [each for reader in self._readers for each in reader.readers_from_beginning(place)]
         if awaited:
             made_ms = _made_ms(partition_log)
             for name, begun_ms in awaited:

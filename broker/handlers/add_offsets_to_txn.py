@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_code_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_code_for
 from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import OLDER, TopicPartition
@@ -36,7 +36,7 @@ def add_offsets_to_txn(
         producer = Producer(request.producer_id, request.producer_epoch)
         # Clients of the newer protocol use TxnOffsetCommit instead.
         code = transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
-        code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
+        code = fenced_code_for(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
         return transactions.after_commit((request.transactional_id,), response(code), response)
 
     return groups.with_topic(add)

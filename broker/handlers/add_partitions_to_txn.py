@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_code_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_code_for
 from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
@@ -114,7 +114,7 @@ def decide(
         return transactions.verify(transactional_id, producer, places)
     client_version = NEWER if version >= FIRST_VERSION_OF_BROKERS else OLDER
     code = transactions.join(transactional_id, producer, places, client_version)
-    return dict.fromkeys(places, fenced_in_words_of(version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
+    return dict.fromkeys(places, fenced_code_for(version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
 
 
 def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:

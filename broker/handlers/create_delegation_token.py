@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.access.authentication.delegation_tokens import may_ask, people_of
+from broker.access.authentication.delegation_tokens import may_ask, owner_and_requester_fields
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
@@ -43,7 +43,7 @@ def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-    people = people_of(ctx.api_version, owner, requester)
+    people = owner_and_requester_fields(ctx.api_version, owner, requester)
     refusal = _refusal(guard, ctx, request, owner, requester)
     if refusal is not None:
         return CREATE_DELEGATION_TOKEN.response(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.access.authentication.delegation_tokens import may_ask, people_of
+from broker.access.authentication.delegation_tokens import may_ask, owner_and_requester_fields
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.delegation_tokens import describe_tokens
@@ -62,7 +62,7 @@ def describe_delegation_token(
 def _described(version: int, token: Struct, secret: str) -> Struct:
     renewers = [each.partition(":") for each in token.renewers]
     return DescribedDelegationToken(
-        **people_of(version, token.owner, token.requester),
+        **owner_and_requester_fields(version, token.owner, token.requester),
         issue_timestamp=token.issue_timestamp,
         expiry_timestamp=token.expiration_timestamp,
         max_timestamp=token.max_timestamp,

@@ -93,7 +93,7 @@ def _sizes_in(
             continue  # it is open now, or deleted
         if not isinstance(size, OSError):
             yield key, size
-        elif not directory.lacks_only(size):
+        elif not directory.is_only_missing_file(size):
             directory.fail(size)
 
 

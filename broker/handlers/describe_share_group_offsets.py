@@ -133,11 +133,11 @@ def describe_partition(
     if ctx.api_version >= 1 and is_counted:
         end = needs.end_offsets.end_offset(name, index)
         pending += [] if end.done else [end]
-        end.add_done_callback(lambda done: tell_lag(answer, state, done))
+        end.add_done_callback(lambda done: set_lag(answer, state, done))
     return answer
 
 
-def tell_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
+def set_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
     """Set the lag: the number of records that are not acknowledged for good."""
     try:
         answer.lag = end.result() - state.start_offset - state.delivery_complete_count

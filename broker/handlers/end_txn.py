@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_code_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_code_for
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.shard import Producer
-from coordinator.transaction.end_txn import Ended, end_transaction
+from coordinator.transaction.end_txn import EndTxnResult, end_transaction
 from coordinator.transaction.shard import TransactionEffects
 from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.error_codes import ErrorCode
@@ -51,10 +51,10 @@ def _end(
     ctx: RequestContext, request: Struct, transactions: TransactionCoordinator, producer_ids: ProducerIds
 ) -> Reply:
     if not request.transactional_id:
-        return _response(ctx, Ended(ErrorCode.INVALID_REQUEST))
+        return _response(ctx, EndTxnResult(ErrorCode.INVALID_REQUEST))
     shard = transactions.at(request.transactional_id)
     if isinstance(shard, ErrorCode):
-        return _response(ctx, Ended(shard))
+        return _response(ctx, EndTxnResult(shard))
     effects: TransactionEffects = Effects()
     ended = end_transaction(
         shard,
@@ -67,10 +67,12 @@ def _end(
         effects,
     )
     code = transactions.run(shard, effects)
-    answer = _response(ctx, Ended(code) if code is not ErrorCode.NONE else ended)
-    return transactions.after_commit((request.transactional_id,), answer, lambda code: _response(ctx, Ended(code)))
+    answer = _response(ctx, EndTxnResult(code) if code is not ErrorCode.NONE else ended)
+    return transactions.after_commit(
+        (request.transactional_id,), answer, lambda code: _response(ctx, EndTxnResult(code))
+    )
 
 
-def _response(ctx: RequestContext, ended: Ended) -> Struct:
-    code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, ended.code)
+def _response(ctx: RequestContext, ended: EndTxnResult) -> Struct:
+    code = fenced_code_for(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, ended.code)
     return END_TXN.response(error_code=code, producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_code_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_code_for
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.shard import Producer
@@ -85,5 +85,5 @@ def _given(producer_id: int, producer_epoch: int) -> Struct:
 
 
 def _refused(ctx: RequestContext, code: ErrorCode) -> Struct:
-    code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
+    code = fenced_code_for(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
     return INIT_PRODUCER_ID.response(error_code=code, producer_id=NONE, producer_epoch=NONE)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.coordinators.share.acknowledgement import Acknowledged
-from broker.coordinators.share.acquisition import Wanted
+from broker.coordinators.share.acquisition import AcquireRequest
 from broker.coordinators.share.fetching import Fetched, ShareFetchAttempt
 from broker.coordinators.share.requests import (
     Acknowledging,
@@ -129,7 +129,9 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
         needs.fetches,
         request.group_id,
         in_turn(session, request.share_session_epoch),
-        Wanted(request.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
+        AcquireRequest(
+            request.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT
+        ),
         share_partitions.settings(request.group_id),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, needs.max_bytes),

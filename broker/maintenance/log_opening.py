@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _TURN_S = 0.001
 _SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS = 1, 500
 #: How long requests may block the loop by opening logs, plus one log. A log takes 0.3 ms, some as long as 10 ms. Beyond
-#: that a request gets `LogWaits`: its client retries, and finds the logs open then.
+#: that a request gets `LogQueued`: its client retries, and finds the logs open then.
 _ASKED_S = 0.02
 #: The most logs that requests open in a turn, however fast: each causes work in later turns.
 _ASKED_A_TURN = 256

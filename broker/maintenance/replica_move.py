@@ -26,8 +26,8 @@ from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.moves.copy import (
-    Copied,
     CopyJob,
+    CopyProgress,
     append_rest,
     batch_head,
     first_offset,
@@ -62,8 +62,8 @@ class Move:
         self.size_bytes = 0
         self._moves = moves
         self._path = path
-        self._copied: Copied | None = None
-        self._work: Deferred[Copied] | None = None
+        self._copied: CopyProgress | None = None
+        self._work: Deferred[CopyProgress] | None = None
         self._round_began_ms = 0
         self._rounds = 0
         self._over = False
@@ -160,7 +160,7 @@ class Move:
         self._work = self._moves.submit(job)
         self._work.add_done_callback(self._on_copied)
 
-    def _stored(self, copied: Copied | None, *, clean: bool) -> StoredLog:
+    def _stored(self, copied: CopyProgress | None, *, clean: bool) -> StoredLog:
         """Return the copy, to be opened; `clean` if a round has completed it, or if its opener keeps it so."""
         return StoredLog(
             self._path,
@@ -175,7 +175,7 @@ class Move:
             producer_expiration_ms=self._moves.services.logs.producer_expiration_ms,
         )
 
-    def _first_offset(self, copied: Copied | None) -> int:
+    def _first_offset(self, copied: CopyProgress | None) -> int:
         """Return where an empty or outdated copy has to begin. Raises SourceUnreadable."""
         oldest = self.source.segments[0].base_offset
         if copied is None or (copied.size_bytes and copied.end_offset >= oldest):
@@ -183,7 +183,7 @@ class Move:
         with source_errors():
             return first_offset(self.source)
 
-    def _on_copied(self, work: Deferred[Copied]) -> None:
+    def _on_copied(self, work: Deferred[CopyProgress]) -> None:
         if self._over:
             return
         self._work = None
@@ -214,7 +214,7 @@ class Move:
         else:
             self._round()
 
-    def _is_right(self, copied: Copied) -> bool:
+    def _is_right(self, copied: CopyProgress) -> bool:
         """Return whether an existing copy is a part of the log. Raises SourceUnreadable."""
         if not copied.last_batch or copied.end_offset < self.source.segments[0].base_offset:
             return True
@@ -223,7 +223,7 @@ class Move:
 
     # -- replacing the log -------------------------------------------------------------------------------------------
 
-    def _take_place(self, copied: Copied) -> None:
+    def _take_place(self, copied: CopyProgress) -> None:
         """Copy the rest, and replace the log with the copy. After OSError or StorageError the log stays."""
         services, source, partition = self._moves.services, self.source, self.partition
         new = self._completed(copied)
@@ -235,7 +235,7 @@ class Move:
         self._moves.replaced(source, new)
         log.info("%s is in %s now", partition, self.directory.path)
 
-    def _completed(self, copied: Copied) -> PartitionLog:
+    def _completed(self, copied: CopyProgress) -> PartitionLog:
         """Return the complete copy, opened under the partition's name.
 
         After OSError or StorageError it has its old name again. If two directories kept the partition's name, their

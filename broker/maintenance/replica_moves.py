@@ -30,7 +30,7 @@ from storage.log_config import LONG_MAX
 if TYPE_CHECKING:
     from broker.maintenance.move_services import MoveServices
     from broker.maintenance.replica_move import Move
-    from storage.moves.copy import Copied, CopyJob
+    from storage.moves.copy import CopyJob, CopyProgress
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class ReplicaMoves:
         )
         self._replaced[-1].flush()
 
-    def submit(self, job: CopyJob) -> Deferred[Copied]:
+    def submit(self, job: CopyJob) -> Deferred[CopyProgress]:
         """Have a worker do a round of copying."""
         from storage.moves.copy import copy_batches
 

@@ -22,7 +22,7 @@ class Backlog:
         self.large: LargeFrame | None = None
 
     @property
-    def is_too_much(self) -> bool:
+    def is_over_limit(self) -> bool:
         """Whether no more bytes may be received."""
         return len(self.rest) > REST_LIMIT_BYTES or self._memory.is_used_up
 

@@ -119,7 +119,7 @@ class Connection(Peer):
         return self._hold != 0
 
     @property
-    def waits_for_us(self) -> bool:
+    def is_blocked_by_broker(self) -> bool:
         """Whether only the broker, not the client, can make progress with the client's requests."""
         return self._saturated or self._hold & _MUTED != 0
 
@@ -138,7 +138,7 @@ class Connection(Peer):
                 raise BlockingIOError("other requests have the memory")
             return room
         if backlog.rest and not self._hold:
-            return self._receive.room_behind(backlog.rest)
+            return self._receive.space_after(backlog.rest)
         return self._receive.room()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -160,7 +160,7 @@ class Connection(Peer):
             self._serve(receive.view, start, start + nbytes)
         elif not self._hold & _CLOSED:
             backlog.keep(backlog.rest + receive.view[start : start + nbytes])
-            if backlog.is_too_much:
+            if backlog.is_over_limit:
                 self._receive_no_more()
 
     def on_sent(self) -> None:

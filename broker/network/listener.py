@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from broker.network.connection_limits import CreationRate
-from broker.network.plaintext import HangUps, PlaintextTransport
+from broker.network.plaintext import DisconnectWatcher, PlaintextTransport
 
 if TYPE_CHECKING:
     from broker.network.connection import Connection
 
-    Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, HangUps], PlaintextTransport]
+    Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, DisconnectWatcher], PlaintextTransport]
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from protocol.schema import Chunk
 log = logging.getLogger(__name__)
 
 
-class HangUps:
+class DisconnectWatcher:
     """Notices disconnects of connections whose reading is paused, with an epoll instance for these events alone."""
 
     __slots__ = ("_epoll", "_loop", "_transports")
@@ -72,7 +72,7 @@ class PlaintextTransport:
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: DisconnectWatcher
     ) -> None:
         self._loop = loop
         self._sock: socket.socket | None = sock

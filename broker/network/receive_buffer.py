@@ -60,7 +60,7 @@ class ReceiveBuffer:
             position = 0
         return self.view[position : position + _READ_BYTES]
 
-    def room_behind(self, head: bytes | bytearray) -> memoryview:
+    def space_after(self, head: bytes | bytearray) -> memoryview:
         """Copy `head`, of less than 64 KiB, to the front of the free room; return the room behind it."""
         if self.position > _BUFFER_BYTES - _ROOM_BYTES:
             self._change()

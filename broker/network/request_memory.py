@@ -49,7 +49,7 @@ class FrameSender(Protocol):
         """Whether no request may be started now."""
 
     @property
-    def waits_for_us(self) -> bool:
+    def is_blocked_by_broker(self) -> bool:
         """Whether only the broker, not the client, can make progress with the client's requests."""
 
     def on_room(self) -> None:
@@ -201,7 +201,7 @@ class RequestMemory:
         for large, connection in self._frames.items():
             is_served = large.complete and not connection.is_held_back  # its memory is released in this turn
             is_received = large.filled - large.seen >= _LEAST_BYTES
-            if is_served or is_received or large in self._waiting or connection.waits_for_us:
+            if is_served or is_received or large in self._waiting or connection.is_blocked_by_broker:
                 large.seen, large.idle_rounds = large.filled, 0
             else:
                 large.idle_rounds += 1

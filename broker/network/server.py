@@ -16,7 +16,7 @@ from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
 from broker.network.peer_window import PeerWindow
-from broker.network.plaintext import HangUps
+from broker.network.plaintext import DisconnectWatcher
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import RequestMemory
 from broker.requests.dispatcher import Dispatcher
@@ -63,7 +63,7 @@ class Server:
         self._listeners: list[Listener] = []
         self._connections: dict[Connection, None] = {}
         self._turned_away: dict[socket.socket, asyncio.TimerHandle] = {}  # refused, but not closed yet
-        self._hang_ups: HangUps | None = None
+        self._hang_ups: DisconnectWatcher | None = None
         #: The number of ended connections, and the bytes that they sent by sendfile.
         self.ended_count = 0
         self._ended_sendfile_bytes = 0
@@ -106,7 +106,7 @@ class Server:
     def open(self, listeners: Iterable[Listener]) -> None:
         """Accept clients. Raises CannotBind."""
         self._listeners = list(listeners)
-        self._hang_ups = HangUps(self._loop)
+        self._hang_ups = DisconnectWatcher(self._loop)
         for listener in self._listeners:
             listener.listen(self._loop, self.backlog, self._accepted, self._is_full)
         self.schedule_idle_sweep()

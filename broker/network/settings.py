@@ -16,7 +16,7 @@ from config import BrokerConfig
 from runtime.clock import Clock
 
 
-class GivenListener(Protocol):
+class InheritedListener(Protocol):
     """A listener whose sockets this process has inherited."""
 
     @property
@@ -75,7 +75,7 @@ def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[
     return listeners
 
 
-def inherited_listeners(given: Iterable[GivenListener], clock: Clock) -> list[Listener]:
+def inherited_listeners(given: Iterable[InheritedListener], clock: Clock) -> list[Listener]:
     """Return the listeners whose ports another process has bound."""
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     listeners = []

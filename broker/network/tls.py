@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from broker.network.connection import Connection
 from broker.network.output_queue import TURN_BYTES, FileEndedEarly, OutputQueue, release
-from broker.network.plaintext import HangUps, PlaintextTransport
+from broker.network.plaintext import DisconnectWatcher, PlaintextTransport
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 
@@ -57,7 +57,7 @@ class TlsTransport(PlaintextTransport):
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
         connection: Connection,
-        hang_ups: HangUps,
+        hang_ups: DisconnectWatcher,
         context: ssl.SSLContext,
         run: Run,
         on_secured: Callable[[Connection, bytes | None], None],

@@ -17,19 +17,19 @@ log = logging.getLogger("broker.lifecycle")
 _GC_THRESHOLDS = (20_000, 20, 100)
 
 
-class OpensLogs(Protocol):
+class LogOpener(Protocol):
     """A component that opens logs after the start."""
 
     on_opened: Callable[[], object]
 
 
-class LoadsModules(Protocol):
+class ModuleLoader(Protocol):
     """A component that loads modules after the start."""
 
     on_done: Callable[[], object]
 
 
-def collect_garbage_seldom(opening: OpensLogs, imports: LoadsModules) -> None:
+def reduce_garbage_collection(opening: LogOpener, imports: ModuleLoader) -> None:
     """Freeze the objects of the start, and collect rarely from now on. Objects of logs opened later are frozen, too."""
     gc.freeze()
     opening.on_opened = imports.on_done = gc.freeze

@@ -88,7 +88,7 @@ class AppendScheduler:
         """
         queue = partition.queue
         # Not in a coordinator's log: the coordinator appends at the same position, whatever waits here.
-        if partition.log.is_to_be_placed(len(records)) and not partition.internal:
+        if partition.log.should_place_first(len(records)) and not partition.internal:
             if queue is None:
                 queue = partition.queue = AppendQueue(partition)
             return queue.put(_PlacedAppend(self, partition, memoryview(records), origin))

@@ -61,7 +61,7 @@ def refusal(config: LogConfig) -> ErrorCode:
     return ErrorCode.NONE if config.message_downconversion_enable else ErrorCode.UNSUPPORTED_VERSION
 
 
-class Wanted(NamedTuple):
+class ConversionRequest(NamedTuple):
     """One partition's part of an answer: `data` was read from `first_offset` on; the client's limit is `max_bytes`."""
 
     partition: Partition
@@ -80,7 +80,7 @@ class ConversionServices(NamedTuple):
     clock: Clock
 
 
-def convert_answer(services: ConversionServices, version: int, wanted: list[Wanted]) -> Deferred[None]:
+def convert_answer(services: ConversionServices, version: int, wanted: list[ConversionRequest]) -> Deferred[None]:
     """Convert all parts of an answer. Resolves when each is converted or has an error; can be cancelled."""
     if version < FIRST_VERSION_WITH_WHOLE_BATCH and len(wanted) > 1:
         # These clients always request the same order, so a random start gives each partition its turn.
@@ -126,7 +126,7 @@ class DownConversion:
         "size_bytes",
     )
 
-    def __init__(self, services: ConversionServices, version: int, wanted: Wanted, most_bytes: int) -> None:
+    def __init__(self, services: ConversionServices, version: int, wanted: ConversionRequest, most_bytes: int) -> None:
         self._services = services
         self._partition, self._data, self._first_offset, self._max_bytes = wanted
         self._whole_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.replicas.down_conversion import (
     FIRST_VERSION_WITH_BATCHES,
     FIRST_VERSION_WITH_WHOLE_BATCH,
+    ConversionRequest,
     ConversionServices,
-    Wanted,
     convert_answer,
     refusal,
 )
@@ -348,13 +348,15 @@ class FetchAttempt:
             return answer
         return self._services.offload(warm, cold).then(lambda _: answer)
 
-    def _to_convert(self) -> list[Wanted]:
+    def _to_convert(self) -> list[ConversionRequest]:
         """Return the partitions whose records have to be converted to messages."""
         found = []
         for wanted, data in self._answers:
             partition = self._services.partitions.get(wanted.topic or "", wanted.index)
             if partition is not None and not data.error_code:
-                found.append(Wanted(partition, data, wanted.fetch_offset, min(wanted.max_bytes, self._max_bytes)))
+                found.append(
+                    ConversionRequest(partition, data, wanted.fetch_offset, min(wanted.max_bytes, self._max_bytes))
+                )
         return found
 
     def response(self) -> FetchAnswer:

@@ -20,7 +20,7 @@ from broker.startup.missing_partitions import Missing
 from broker.startup.topic_id_repair import adopt, may_be
 from protocol.error_codes import ErrorCode
 from runtime.clock import Clock
-from storage.errors import LogOffline, LogWaits
+from storage.errors import LogOffline, LogQueued
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
@@ -156,7 +156,7 @@ class Partitions:
         self.lead(partition, leader_epoch)
         return partition
 
-    def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
+    def note_remote(self, topic: str, topic_id: bytes, index: int) -> None:
         """Record that another worker has a partition."""
         self._by_name.setdefault(topic, {})
         self._elsewhere.setdefault(topic, set()).add(index)
@@ -176,13 +176,13 @@ class Partitions:
             return OfflineLog(topic, index, topic_id, config, error)
 
     def open_log(self, partition: Partition) -> PartitionLog:
-        """Open the log of a partition on its first use. Raises LogOffline, and LogWaits if the client has to retry."""
+        """Open the log of a partition on its first use. Raises LogOffline, and LogQueued if the client has to retry."""
         key = partition.topic, partition.index
         unopened = self._logs.unopened.get(key)
         if not partition.hosted:  # another partition may have its name now
             raise LogOffline(str(partition), "the topic is deleted")
         if unopened is not None and unopened.problem is None and not self._may_open():
-            raise LogWaits(str(partition), "its log is opened soon, after others")
+            raise LogQueued(str(partition), "its log is opened soon, after others")
         opened = self._logs.open(*key)
         if opened is None:
             raise LogOffline(str(partition), "the log is deleted")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from runtime.deferred import Deferred
 from runtime.gate import Gate
 from runtime.process_pool import PoolProcessDied, ProcessPool
-from storage.log.batch_search import BatchSearch, Searched, search_file
+from storage.log.batch_search import BatchSearch, SearchResult, search_file
 from storage.log.timestamps import Allowance, Steps
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _LookUp(Generic[T]):
         self._enter = None
         self._look_ups.workers.submit(search_file, wanted).add_done_callback(self._on_searched)
 
-    def _on_searched(self, job: Deferred[Searched]) -> None:
+    def _on_searched(self, job: Deferred[SearchResult]) -> None:
         try:
             self._go_on = partial(self._steps.send, job.result())
         except PoolProcessDied:  # perhaps because of the batch, which is not searched again

@@ -18,7 +18,7 @@ from storage.errors import (
     InvalidTimestamp,
     InvalidTransactionState,
     LogOffline,
-    LogWaits,
+    LogQueued,
     OffsetOutOfRange,
     OutOfOrderSequence,
     RecordBatchTooLarge,
@@ -48,7 +48,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
-    LogWaits: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # every client retries after it, without a message
+    LogQueued: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # every client retries after it, without a message
     OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -75,7 +75,7 @@ def error_code_of(error: BaseException) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def fenced_in_words_of(api_version: int, knows_fenced_from: int, code: ErrorCode) -> ErrorCode:
+def fenced_code_for(api_version: int, knows_fenced_from: int, code: ErrorCode) -> ErrorCode:
     """Return INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588) in versions that do not know that code."""
     if code is ErrorCode.PRODUCER_FENCED and api_version < knows_fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH

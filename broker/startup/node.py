@@ -102,7 +102,7 @@ def open_node(
         fs=fs,
         max_open_files=max_open_files,
         on_failure=on_failure,
-        on_remark=tell_remark,
+        on_remark=log_damage_report,
         owns=partial(_is_of_main_process, config.num_workers) if config.num_workers > 1 else None,
     )
     directories = look_at(config, fs, logs, on_failure)
@@ -153,7 +153,7 @@ def _open_locked(
     return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
 
 
-def tell_remark(line: str) -> None:
+def log_damage_report(line: str) -> None:
     """Log the damage that was found in a log directory."""
     log.warning("%s", line)
 
@@ -186,7 +186,7 @@ def load_logs(
         may_wait=partial(_is_known, image, config.node_id),
     )
     for line in (*map(str, logs.cuts), *chain.from_iterable(each.remarks for each in logs.directories)):
-        tell_remark(line)
+        log_damage_report(line)
     _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
     _adopt(logs, image)
 

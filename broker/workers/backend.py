@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.log_manager import LogManager
 
 
-class MarkersInWaiting(Protocol):
+class PendingMarkers(Protocol):
     """The transaction coordinator's markers that wait for their partitions."""
 
     def retry_markers(self, is_ready: Callable[[TopicPartition], bool]) -> None:
@@ -51,5 +51,5 @@ class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
     dispatcher: Dispatcher
     verifier: TransactionVerifier
     share_states: ShareCoordinator
-    transactions: MarkersInWaiting
+    transactions: PendingMarkers
     fail_directory: Callable[[str, str], None]

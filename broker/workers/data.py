@@ -8,7 +8,7 @@ import msgspec
 
 from broker.process.placement import worker_of
 from broker.startup.missing_partitions import Missing
-from broker.startup.node import load_logs, tell_remark
+from broker.startup.node import load_logs, log_damage_report
 from broker.workers.messages import Begin
 from config import BrokerConfig
 from metadata.framing import decode_record
@@ -56,7 +56,7 @@ def open_data(
         [each.path for each in begin.directories],
         max_open_files=max_open_files,
         on_failure=on_failure,
-        on_remark=tell_remark,
+        on_remark=log_damage_report,
         owns=lambda topic, partition: worker_of(topic, partition, count) == begin.number,
     )
     for directory, given in zip(logs.directories, begin.directories, strict=True):

@@ -15,24 +15,24 @@ from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.workers.backend import WorkerBackend
 from broker.workers.forwarded import serve_forwarded
 from broker.workers.link import Link, LinkEnded
-from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
+from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, LivenessMonitor
 from broker.workers.messages import (
     AutoCreate,
     Begin,
     DirectoryFailed,
     Forward,
-    GivenConfig,
-    GivenDirectory,
-    GivenListener,
-    Mark,
+    InheritedListener,
     Open,
-    Placed,
+    PartitionDirectories,
     ReadShare,
     Ready,
     Records,
     Refused,
     Stop,
     Verify,
+    WorkerConfig,
+    WorkerDirectory,
+    WriteMarker,
     WriteShare,
 )
 from broker.workers.share_keeping import ShareKeeper
@@ -69,7 +69,7 @@ class WorkerHandle:
         self._listeners = listeners
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
-        self._pulse: Pulse | None = None
+        self._pulse: LivenessMonitor | None = None
         self._shares = ShareKeeper(backend.share_states)
         self._began_s = 0.0
         self._pause_s = 0.0
@@ -130,7 +130,7 @@ class WorkerHandle:
             self._backend.fail_directory(path, reason)
         return True
 
-    def begin_anew(self) -> None:
+    def restart_process(self) -> None:
         """End the process. The next one starts with all metadata."""
         if self._process is not None:
             self._process.kill()
@@ -188,14 +188,14 @@ class WorkerHandle:
         config, controller = backend.config, backend.controller
         return Begin(
             self._number,
-            GivenConfig(config.path, dict(config.static), dict(config.static_values), config.listening),
+            WorkerConfig(config.path, dict(config.static), dict(config.static_values), config.listening),
             controller.cluster_id,
             backend.quorum.kraft_version,
             controller.last_offset,
             tuple(map(encode_record, image_records(controller.image))),
             frozenset(self._deleted_topics),
             tuple(
-                GivenDirectory(
+                WorkerDirectory(
                     each.path,
                     backend.directory_ids.get(each.path),
                     bool(each.had_clean_shutdown) and self._started is not None,
@@ -204,7 +204,7 @@ class WorkerHandle:
                 for each in backend.logs.directories
             ),
             dict(backend.missing),
-            tuple(GivenListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
+            tuple(InheritedListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
             backend.ports,
             logs.own_levels(),
             logs.writes_json(),
@@ -214,7 +214,8 @@ class WorkerHandle:
         assert self._link is not None
         self._is_ready = True
         self._forget_deleted_topics()
-        self._pulse = Pulse(self._backend.loop, self._link, self._on_silence)  # not before: recovery may take long
+        # not before: recovery may take long
+        self._pulse = LivenessMonitor(self._backend.loop, self._link, self._on_silence)
         self._pulse.start()
         if self._started is not None:
             if not self._started.done():
@@ -232,7 +233,7 @@ class WorkerHandle:
 
     def _on_silence(self) -> None:
         log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)
-        self.begin_anew()
+        self.restart_process()
 
     def _on_refused(self, reason: str) -> None:
         if self._started is not None and not self._started.done():
@@ -309,7 +310,7 @@ class WorkerHandle:
         """
         return settled(list(self._behind) if self._is_ready else [])
 
-    def mark(self, message: Mark) -> Deferred[ErrorCode]:
+    def mark(self, message: WriteMarker) -> Deferred[ErrorCode]:
         """Write a marker; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         marked: Deferred[ErrorCode] = Deferred()
         if self._link is None:
@@ -347,7 +348,7 @@ class WorkerHandle:
             return self._shares.write(message)
         if isinstance(message, AutoCreate):
             return backend.controller.auto_create(message.names)
-        if isinstance(message, Placed):
+        if isinstance(message, PartitionDirectories):
             self._place(message)
         elif isinstance(message, DirectoryFailed):
             backend.fail_directory(message.path, message.reason)
@@ -357,7 +358,7 @@ class WorkerHandle:
             self._on_refused(message.reason)
         return None
 
-    def _place(self, message: Placed) -> None:
+    def _place(self, message: PartitionDirectories) -> None:
         try:
             self._backend.controller.record_placements(message.placed)
         except (OSError, StorageError) as error:

@@ -8,7 +8,7 @@ import socket
 import threading
 
 from broker.process.event_loop import new_event_loop
-from broker.process.loop_settings import collect_garbage_seldom, on_loop_exception
+from broker.process.loop_settings import on_loop_exception, reduce_garbage_collection
 from broker.process.start_errors import CannotStart
 from broker.workers.link import receive_first
 from broker.workers.messages import Begin, Refused
@@ -57,7 +57,7 @@ async def _serve(worker: Worker, ended: asyncio.Future[int]) -> int:
         worker.link.tell(Refused(str(error)))
         await worker.link.drained()
         return 1
-    collect_garbage_seldom(worker.opening, worker.lazy_imports)
+    reduce_garbage_collection(worker.opening, worker.lazy_imports)
     exit_code = await ended
     await worker.link.drained()
     return exit_code

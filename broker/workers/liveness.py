@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker.workers.messages import Beat
+from broker.workers.messages import LivenessCheck
 
 if TYPE_CHECKING:
     from broker.workers.link import Link
@@ -29,7 +29,7 @@ class _Loop(Protocol):
     def call_later(self, delay: float, callback: Callable[[], None]) -> _Handle: ...
 
 
-class Pulse:
+class LivenessMonitor:
     """Sends beats from `start` to `stop`. Calls `on_silence` after too many beats in a row without an answer."""
 
     def __init__(self, loop: _Loop, link: Link, on_silence: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ class Pulse:
     def _beat(self) -> None:
         if self._asked is None or self._asked.done:
             self._missed = 0
-            self._asked = self._link.ask(Beat())
+            self._asked = self._link.ask(LivenessCheck())
         else:
             self._missed += 1
         if self._missed < BEATS_WITHOUT_ANSWER:

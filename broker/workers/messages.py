@@ -18,7 +18,7 @@ from config.values import ConfigValue
 from coordinator.share.state import ShareKey, StateBatch
 
 
-class GivenConfig(msgspec.Struct, frozen=True):
+class WorkerConfig(msgspec.Struct, frozen=True):
     """The parts of a BrokerConfig. The main process has read the file, which may have changed since."""
 
     path: str | None
@@ -27,7 +27,7 @@ class GivenConfig(msgspec.Struct, frozen=True):
     listening: Listening
 
 
-class GivenDirectory(msgspec.Struct, frozen=True):
+class WorkerDirectory(msgspec.Struct, frozen=True):
     """A log directory: its id, whether it was closed cleanly, and why it is offline if it is."""
 
     path: str
@@ -36,7 +36,7 @@ class GivenDirectory(msgspec.Struct, frozen=True):
     failure: str | None
 
 
-class GivenListener(msgspec.Struct, frozen=True):
+class InheritedListener(msgspec.Struct, frozen=True):
     """A listener with its sockets, which the worker inherits."""
 
     name: str
@@ -51,15 +51,15 @@ class Begin(msgspec.Struct, frozen=True):
     """
 
     number: int
-    config: GivenConfig
+    config: WorkerConfig
     cluster_id: str
     kraft_version: int
     last_offset: int
     records: tuple[bytes, ...]
     deleted_topics: frozenset[bytes]
-    directories: tuple[GivenDirectory, ...]
+    directories: tuple[WorkerDirectory, ...]
     missing: Missing
-    listeners: tuple[GivenListener, ...]
+    listeners: tuple[InheritedListener, ...]
     ports: Mapping[str, tuple[int, ...]]
     log_levels: Mapping[str, str]
     log_as_json: bool
@@ -79,7 +79,7 @@ class Records(msgspec.Struct, frozen=True):
     records: tuple[bytes, ...]
 
 
-class Mark(msgspec.Struct, frozen=True):
+class WriteMarker(msgspec.Struct, frozen=True):
     """Write a marker. Answered with an ErrorCode, as `append_marker`."""
 
     marker: Marker
@@ -114,7 +114,7 @@ class ForgetShares(msgspec.Struct, frozen=True):
     partitions: frozenset[int] | None
 
 
-class Beat(msgspec.Struct, frozen=True):
+class LivenessCheck(msgspec.Struct, frozen=True):
     """Check that the loop runs. Answered with None."""
 
 
@@ -135,7 +135,7 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PartitionDirectories(msgspec.Struct, frozen=True):
     """Report the directories of partitions: (topic id, partition, directory id)."""
 
     placed: tuple[tuple[bytes, int, bytes], ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.workers.messages import (
     AutoCreate,
-    Placed,
+    PartitionDirectories,
     Verify,
 )
 from controller.auto_topic_creation import creatable_topic
@@ -35,7 +35,7 @@ class RemoteController:
 
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
         """Report the log directory of each (topic id, partition, directory id)."""
-        self._link.tell(Placed(tuple(placed)))
+        self._link.tell(PartitionDirectories(tuple(placed)))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
         """Create topics. `admit` is called here, where the client is known."""

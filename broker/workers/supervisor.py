@@ -22,8 +22,8 @@ from broker.workers.messages import (
     ForgetShares,
     KnownEnds,
     LogLevels,
-    Mark,
     Records,
+    WriteMarker,
 )
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage
@@ -132,7 +132,7 @@ class WorkerSupervisor:
         except Exception:
             log.exception("Workers cannot get a metadata change: they are restarted with all metadata")
             for each in self._workers:
-                each.begin_anew()
+                each.restart_process()
 
     def when_caught_up(self) -> Deferred[None]:
         """Resolve once each worker has applied all metadata sent so far, or has ended: a restart sends all of it."""
@@ -154,7 +154,7 @@ class WorkerSupervisor:
     def mark(self, marker: Marker, topic: str, partition: int) -> Deferred[ErrorCode]:
         """Write a marker. As `append_marker`; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         worker = worker_of(topic, partition, self._backend.config.num_workers)
-        return self._workers[worker - 1].mark(Mark(marker, topic, partition))
+        return self._workers[worker - 1].mark(WriteMarker(marker, topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """Return the high watermark of a worker's partition. Fails if the worker is slow, or down."""
@@ -210,7 +210,7 @@ class WorkerSupervisor:
         for each in self._workers:
             each.tell(message)
 
-    def tell_failure(self, directory: LogDirectory) -> None:
+    def report_failure(self, directory: LogDirectory) -> None:
         """Report a failed log directory to the workers."""
         message = DirectoryFailed(directory.path, directory.failure or "")
         for each in self._workers:

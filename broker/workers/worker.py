@@ -28,11 +28,11 @@ from broker.workers.messages import (
     ForgetShares,
     KnownEnds,
     LogLevels,
-    Mark,
     Open,
     Ready,
     Records,
     Stop,
+    WriteMarker,
 )
 from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
 from broker.workers.remote import RemoteController, RemoteVerifier
@@ -168,7 +168,7 @@ class Worker(Broker):
     def _serve(self, message: Any) -> object:
         if isinstance(message, Records):
             return self._follower.follow(message)
-        if isinstance(message, Mark):
+        if isinstance(message, WriteMarker):
             return self._mark(message)
         if isinstance(message, EndOffset):
             return self._end_offset(message)
@@ -190,7 +190,7 @@ class Worker(Broker):
             return self._stop_when_asked()
         return None
 
-    def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
+    def _mark(self, asked: WriteMarker) -> ErrorCode | Deferred[ErrorCode]:
         if self.publisher.is_to_be_hosted(asked.topic, asked.partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # UNKNOWN_TOPIC_OR_PARTITION means nothing to end
         return self.markers.write(asked.marker, asked.topic, asked.partition)

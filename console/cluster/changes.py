@@ -1,6 +1,6 @@
 """Changes that a user of the console makes through the broker: topics, their settings, records, groups' offsets.
 
-All functions raise Declined or Refused if the broker rejects the change, and the exceptions of Client.
+All functions raise BrokerRejected or Refused if the broker rejects the change, and the exceptions of Client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A client of the broker that is reused for all pages of a session.
 
-Each method blocks until the broker has answered, so pages call them in threads. They raise Unanswered if the broker
-does not answer, and NotThere for topics and groups that do not exist.
+Each method blocks until the broker has answered, so pages call them in threads. They raise BrokerUnavailable if the
+broker does not answer, and NotFound for topics and groups that do not exist.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from console.cluster.values import (
     Topic,
     TopicLine,
 )
-from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
+from console.errors import BrokerRejected, BrokerUnavailable, ConsoleError, NotFound, Refused
 from metadata.topic_names import INTERNAL_TOPICS, name_problem
 from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -96,36 +96,36 @@ class Client:
     def _error(self, cause: CommandError | UsageError) -> ConsoleError:
         code = cause.error_code if isinstance(cause, CommandError) else None
         if code in _NOT_THERE:
-            return NotThere(str(cause))
+            return NotFound(str(cause))
         if code in _FORBIDDEN:
             return Refused(str(cause))
         if code is not None and code > 0 and code not in _LATER:
-            return Declined(str(cause))
+            return BrokerRejected(str(cause))
         self._session = None  # the next page reconnects
-        return Unanswered(str(cause))
+        return BrokerUnavailable(str(cause))
 
     def is_known(self) -> bool:
-        """Return whether the broker accepts the user's credentials. Raises Unanswered."""
+        """Return whether the broker accepts the user's credentials. Raises BrokerUnavailable."""
         try:
             self._session = self._connect()
         except CommandError as error:
             if error.error_code in _UNKNOWN_USER:
                 return False
-            raise Unanswered(str(error)) from None
+            raise BrokerUnavailable(str(error)) from None
         except UsageError as error:
-            raise Unanswered(str(error)) from None
+            raise BrokerUnavailable(str(error)) from None
         return True
 
     def _connected(self) -> Session:
         with self._connecting:
             if self._session is None:
                 if time.monotonic() < self._rests_until:  # those who have waited need not try again in turn
-                    raise Unanswered(self._failure)
+                    raise BrokerUnavailable(self._failure)
                 try:
                     self._session = self._connect()
                 except (CommandError, UsageError) as error:
                     self._failure, self._rests_until = str(error), time.monotonic() + _REST_S
-                    raise Unanswered(self._failure) from None
+                    raise BrokerUnavailable(self._failure) from None
             return self._session
 
     def _connect(self) -> Session:
@@ -169,9 +169,9 @@ class Client:
             return [TopicLine(name, len(found[name].partitions), name in INTERNAL_TOPICS) for name in sorted(found)]
 
     def topic(self, name: str) -> Topic:
-        """Return a topic with its offsets and settings. Raises NotThere."""
+        """Return a topic with its offsets and settings. Raises NotFound."""
         if problem := name_problem(name):
-            raise NotThere(problem)
+            raise NotFound(problem)
         with self.session() as session:
             futures = session.admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
             (future,) = futures.values()
@@ -194,15 +194,15 @@ class Client:
             return sorted(lines, key=lambda line: line.name)
 
     def group(self, name: str) -> Group:
-        """Return a group with its members, offsets and lag. Raises NotThere."""
+        """Return a group with its members, offsets and lag. Raises NotFound."""
         if "\0" in name:
-            raise NotThere("librdkafka has no names with a zero byte in them")
+            raise NotFound("librdkafka has no names with a zero byte in them")
         with self.session() as session:
             futures = session.admin.describe_consumer_groups([name], request_timeout=TIMEOUT_S)
             (future,) = futures.values()
             found = session.wait(future, name)
             if found.state.name == "DEAD":  # Kafka answers for any name
-                raise NotThere(f"there is no group {name}")
+                raise NotFound(f"there is no group {name}")
             return Group(
                 name,
                 found.state.name.lower(),

@@ -82,7 +82,7 @@ class Tail:
             self._consumer.assign([TopicPartition(topic, partition, offset)])
 
     def some(self, limit: int, wait_s: float) -> list[Message]:
-        """Return at most `limit` records; none if none arrive within `wait_s` seconds. Raises Unanswered."""
+        """Return at most `limit` records; none if none arrive within `wait_s` seconds. Raises BrokerUnavailable."""
         with self._client.session():
             self._session.check()
             first = self._consumer.poll(wait_s)

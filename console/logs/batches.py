@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.segment import Segment
 from protocol.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, parse_header
 from protocol.records.compression import Codec, decompress
@@ -43,7 +43,7 @@ class BatchPage:
 
 
 def read_batches(segment: Segment, position: int, limit: int) -> BatchPage:
-    """Return the batches from `position` on. Raises NotThere if no batch begins there."""
+    """Return the batches from `position` on. Raises NotFound if no batch begins there."""
     rows: list[BatchRow] = []
     with _open(segment) as reader:
         try:
@@ -53,7 +53,7 @@ def read_batches(segment: Segment, position: int, limit: int) -> BatchPage:
                 rows.append(_row(entry))
         except DumpFailed as error:
             if not rows:
-                raise NotThere(str(error)) from None
+                raise NotFound(str(error)) from None
         end = rows[-1].position + rows[-1].size_bytes if rows else position
         return BatchPage(tuple(rows), None, max(0, reader.size_bytes - end))
 
@@ -62,7 +62,7 @@ def _open(segment: Segment) -> LogReader:
     try:
         return LogReader(segment.path("log"))
     except FileNotFoundError:
-        raise NotThere("the segment has been removed since") from None
+        raise NotFound("the segment has been removed since") from None
 
 
 def _row(entry: RawEntry) -> BatchRow:
@@ -106,18 +106,18 @@ class WholeBatch:
 
 
 def read_batch(segment: Segment, position: int) -> WholeBatch:
-    """Return the batch at `position`. Raises NotThere if there is none or it is too large; RecordsError if damaged."""
+    """Return the batch at `position`. Raises NotFound if there is none or it is too large; RecordsError if damaged."""
     with _open(segment) as reader:
         try:
             entry = next(iter(reader.entries(position)), None)
         except DumpFailed as error:
-            raise NotThere(str(error)) from None
+            raise NotFound(str(error)) from None
         if entry is None:
-            raise NotThere(f"no batch begins at byte {position}")
+            raise NotFound(f"no batch begins at byte {position}")
         if entry.magic != 2 or len(entry.head) < HEADER_SIZE:
-            raise NotThere(f"the entry at byte {position} has magic {entry.magic}: it is not a record batch")
+            raise NotFound(f"the entry at byte {position} has magic {entry.magic}: it is not a record batch")
         if entry.size_bytes > MOST_BYTES:
-            raise NotThere(f"the batch has {entry.size_bytes} bytes: the console shows at most {MOST_BYTES}")
+            raise NotFound(f"the batch has {entry.size_bytes} bytes: the console shows at most {MOST_BYTES}")
         header = parse_header(entry.head)
         _, is_right = reader.checksum(entry)
         data = bytes(reader.whole(entry))

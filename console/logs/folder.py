@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.segment import Segment
 from storage.directory_names import DirectoryKind, parse_name
 
@@ -39,11 +39,11 @@ class Folder:
         return sum(sum(each.sizes.values()) for each in self.segments) + sum(each.size_bytes for each in self.others)
 
     def segment(self, base_offset: int) -> Segment:
-        """Return the segment with that base offset. Raises NotThere."""
+        """Return the segment with that base offset. Raises NotFound."""
         for each in self.segments:
             if each.base_offset == base_offset:
                 return each
-        raise NotThere(f"{self.name} has no segment {base_offset}")
+        raise NotFound(f"{self.name} has no segment {base_offset}")
 
 
 def is_partition(name: str) -> bool:
@@ -52,11 +52,11 @@ def is_partition(name: str) -> bool:
 
 
 def read_folder(path: str) -> Folder:
-    """Read a folder. Raises NotThere if it is missing or not a partition's."""
+    """Read a folder. Raises NotFound if it is missing or not a partition's."""
     name = os.path.basename(path)
     kind, topic, partition = parse_name(name)
     if kind is DirectoryKind.OTHER:
-        raise NotThere(f"{name} is not a partition's folder")
+        raise NotFound(f"{name} is not a partition's folder")
     sizes: dict[int, dict[str, int]] = {}
     others = []
     try:
@@ -71,6 +71,6 @@ def read_folder(path: str) -> Folder:
                 else:
                     others.append(OtherFile(entry.name, size))
     except (OSError, ValueError):  # missing, not a folder, a failed disk, or an impossible file name
-        raise NotThere(f"there is no readable folder {name}") from None
+        raise NotFound(f"there is no readable folder {name}") from None
     segments = tuple(Segment(path, base, files) for base, files in sorted(sizes.items()) if "log" in files)
     return Folder(path, name, kind, topic, partition, segments, tuple(sorted(others, key=lambda each: each.name)))

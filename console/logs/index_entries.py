@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from console.anatomy.index import INDEX_KINDS, IndexKind
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.segment import Segment
 
 _OFFSET_ENTRY = Struct(">ii")
@@ -26,13 +26,13 @@ class IndexFile:
 
 
 def read_index(segment: Segment, suffix: str, kind: IndexKind) -> IndexFile:
-    """Return all entries. Raises NotThere if the segment has no such file."""
+    """Return all entries. Raises NotFound if the segment has no such file."""
     try:
         with open(segment.path(suffix), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(min(size, _MOST_BYTES))
     except FileNotFoundError:
-        raise NotThere(f"the segment's .{suffix} has been removed meanwhile") from None
+        raise NotFound(f"the segment's .{suffix} has been removed meanwhile") from None
     width = kind.entry_bytes
     # the active index has its full size, with zeros after the last entry; the entry itself may end with zeros
     used = len(data.rstrip(b"\0"))

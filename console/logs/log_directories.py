@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.folder import Folder, is_partition, read_folder
 from metadata.topic_names import CLUSTER_METADATA
 
@@ -40,15 +40,15 @@ class LogDirectories:
                     continue
                 try:
                     yield FoundFolder(number, read_folder(os.path.join(path, name)))
-                except NotThere:
+                except NotFound:
                     continue  # removed meanwhile
 
     def folder(self, directory: int, name: str) -> Folder:
-        """Return a folder by its name. Raises NotThere."""
+        """Return a folder by its name. Raises NotFound."""
         if not 0 <= directory < len(self.paths):
-            raise NotThere(f"there is no log directory {directory}")
+            raise NotFound(f"there is no log directory {directory}")
         if len(name) > _LONGEST_NAME or os.path.basename(name) != name or not is_shown(name):
-            raise NotThere(f"{name[:_LONGEST_NAME]} is not a visible partition folder")
+            raise NotFound(f"{name[:_LONGEST_NAME]} is not a visible partition folder")
         return read_folder(os.path.join(self.paths[directory], name))
 
 

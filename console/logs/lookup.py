@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.batches import BatchRow, read_batches
 from console.logs.folder import Folder
 from console.logs.index_entries import OffsetEntry, offset_entries
@@ -33,10 +33,10 @@ class Lookup:
 
 
 def find(folder: Folder, offset: int) -> Lookup:
-    """Find an offset. Raises NotThere if the partition has no record at or above it."""
+    """Find an offset. Raises NotFound if the partition has no record at or above it."""
     number = bisect_right(folder.segments, offset, key=lambda each: each.base_offset) - 1
     if number < 0:
-        raise NotThere(f"no segment of {folder.name} begins at or before offset {offset}")
+        raise NotFound(f"no segment of {folder.name} begins at or before offset {offset}")
     segment = folder.segments[number]
     entries = offset_entries(segment)
     entry = entries.floor(offset)
@@ -49,4 +49,4 @@ def find(folder: Folder, offset: int) -> Lookup:
                 return Lookup(offset, segment, number, entry, len(entries), stepped_over, row)
             stepped_over += 1
         position = page.next_position
-    raise NotThere(f"{folder.name} has no record at offset {offset}, nor after it in its segment")
+    raise NotFound(f"{folder.name} has no record at offset {offset}, nor after it in its segment")

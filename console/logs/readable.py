@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from console.cluster.client import Client
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.folder import Folder
 from console.logs.log_directories import FoundFolder, LogDirectories
 from storage.directory_names import DirectoryKind
@@ -29,8 +29,8 @@ class ReadableLogDirectories(LogDirectories):
                 yield found
 
     def folder(self, directory: int, name: str) -> Folder:
-        """Return a folder. Raises NotThere, also for folders that only others may read."""
+        """Return a folder. Raises NotFound, also for folders that only others may read."""
         found = super().folder(directory, name)
         if found.kind is not DirectoryKind.PARTITION or found.topic not in self._client.readable_topics():
-            raise NotThere(f"there is no folder {name} that you may read")
+            raise NotFound(f"there is no folder {name} that you may read")
         return found

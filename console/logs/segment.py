@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from console.errors import NotThere
+from console.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Segment:
         return self.sizes["log"]
 
     def path(self, suffix: str) -> str:
-        """Return the path of one of its files. Raises NotThere if it has no such file."""
+        """Return the path of one of its files. Raises NotFound if it has no such file."""
         if suffix not in self.sizes:
-            raise NotThere(f"the segment has no .{suffix}")
+            raise NotFound(f"the segment has no .{suffix}")
         return os.path.join(self.folder, f"{self.stem}.{suffix}")

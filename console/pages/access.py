@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from console.cluster import acls, quotas, users
 from console.cluster.client import Client
-from console.errors import Declined, Refused
+from console.errors import BrokerRejected, Refused
 from console.pages.page import page, sources
 from security.sasl.scram_credential import BY_SASL_NAME, MIN_ITERATIONS
 
@@ -29,7 +29,7 @@ def show(request: Request) -> Response:
         rows[name] = ()
         try:
             rows[name] = ask(client)
-        except (Declined, Refused) as error:  # no authorizer, or the user may not list them
+        except (BrokerRejected, Refused) as error:  # no authorizer, or the user may not list them
             problems[name] = str(error)
     return page(
         request,

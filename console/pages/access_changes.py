@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.cluster import acls, quotas, users
-from console.errors import BadRequest, NotThere
+from console.errors import BadRequest, NotFound
 from console.forms import Form
 from console.pages.page import confirmation, go_on, sources
 from security.acl import CLUSTER_NAME, WILDCARD
@@ -26,7 +26,7 @@ def add_acl(request: Request, form: Form) -> Response:
     return go_on(request, "acl-added", "access")
 
 
-def ask_delete_acl(request: Request) -> Response:
+def confirm_delete_acl(request: Request) -> Response:
     """GET /access/acls/delete, with the fields of an entry"""
     row = _entry(Form.of_query(request), Form.text).row()
     return confirmation(request, "Delete this access control entry?", row, "delete-acl", "Delete it", "access", row)
@@ -36,7 +36,7 @@ def delete_acl(request: Request, form: Form) -> Response:
     """POST /access/acls/delete: the fields of an entry"""
     entry = _entry(form, Form.text)
     if not acls.delete(sources(request).client, entry):
-        raise NotThere(f"There is no such entry of {entry}")
+        raise NotFound(f"There is no such entry of {entry}")
     return go_on(request, "acl-deleted", "access")
 
 
@@ -53,7 +53,7 @@ def set_password(request: Request, form: Form) -> Response:
     return go_on(request, "password-set", "access")
 
 
-def ask_remove_user(request: Request) -> Response:
+def confirm_remove_user(request: Request) -> Response:
     """GET /access/users/remove?user=&mechanism="""
     form = Form.of_query(request)
     title = "Remove this password?"
@@ -84,7 +84,7 @@ def set_quota(request: Request, form: Form) -> Response:
     return go_on(request, "quota-set", "access")
 
 
-def ask_remove_quota(request: Request) -> Response:
+def confirm_remove_quota(request: Request) -> Response:
     """GET /access/quotas/remove, with the entity and the key"""
     form = Form.of_query(request)
     entity, key = _entity(form, Form.text), _one_of(form, "key", quotas.KEYS)

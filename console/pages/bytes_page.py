@@ -13,7 +13,7 @@ from console.anatomy.index import INDEX_KINDS, entry_span
 from console.anatomy.record import record_spans
 from console.anatomy.span import Span
 from console.anatomy.stored import key_span, value_span
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.batches import WholeBatch, codec_name, read_batch
 from console.logs.index_entries import read_index
 from console.pages.page import number, page
@@ -30,7 +30,7 @@ def show_index(request: Request) -> Response:
     suffix: str = request.path_params["suffix"]
     kind = INDEX_KINDS.get(suffix)
     if kind is None:
-        raise NotThere("There is no such page")
+        raise NotFound("There is no such page")
     index = read_index(segment, suffix, kind)
     first = min(number(request, "first", 0), max(index.count - 1, 0))
     numbers = range(first, min(first + _ENTRIES, index.count))
@@ -99,7 +99,7 @@ def show_record(request: Request) -> Response:
     wanted: int = request.path_params["number"]
     spans = record_spans(batch.records, batch.header, wanted, 1)
     if not spans:
-        raise NotThere(f"the batch has {batch.header.record_count} records: number {wanted} does not exist")
+        raise NotFound(f"the batch has {batch.header.record_count} records: number {wanted} does not exist")
     (span,) = spans
     contents = _contents(batch, _by_name(span), folder.topic)
     return page(

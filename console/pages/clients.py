@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from console.cluster import client_metrics
 from console.cluster.client_metrics import Subscription
-from console.errors import BadRequest, Declined, NotThere, Refused
+from console.errors import BadRequest, BrokerRejected, NotFound, Refused
 from console.forms import Form
 from console.pages.page import confirmation, go_on, page, sources
 from console.pushing import Pushing
@@ -28,7 +28,7 @@ def show_all(request: Request) -> Response:
     problem = None
     try:
         found = client_metrics.subscriptions(source.client)
-    except (Declined, Refused) as error:
+    except (BrokerRejected, Refused) as error:
         problem = str(error)
     clients = _pushing(request).clients() if source.pushing is not None and problem is None else []
     return page(
@@ -54,7 +54,7 @@ def subscribe(request: Request, form: Form) -> Response:
     return go_on(request, "subscribed", "clients")
 
 
-def ask_unsubscribe(request: Request) -> Response:
+def confirm_unsubscribe(request: Request) -> Response:
     """GET /clients/remove?name="""
     facts = {"subscription": _name(Form.of_query(request).text("name"))}
     fields = {"name": facts["subscription"]}
@@ -68,10 +68,10 @@ def unsubscribe(request: Request, form: Form) -> Response:
 
 
 def _pushing(request: Request) -> Pushing:
-    """Return the clients, for users that may list subscriptions: Kafka has no request for them. NotThere, Refused."""
+    """Return the clients, for users that may list subscriptions: Kafka has no request for them. NotFound, Refused."""
     source = sources(request)
     if source.pushing is None:
-        raise NotThere("clients cannot push metrics: metrics.listeners is not set")
+        raise NotFound("clients cannot push metrics: metrics.listeners is not set")
     if request.state.login_session.user is not None:
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     return source.pushing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.batches import BatchRow
 from console.logs.index_entries import OffsetEntries, OffsetEntry, offset_entries
 from console.logs.segment import Segment
@@ -47,7 +47,7 @@ def entry_ticks(bars: Sequence[SegmentBar]) -> list[tuple[float, OffsetEntry]]:
     for bar in bars:
         try:
             entries = offset_entries(bar.segment)
-        except NotThere:
+        except NotFound:
             continue  # removed meanwhile
         for number in range(0, len(entries), -(-len(entries) // limit) or 1):
             entry = entries[number]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from console.cluster import changes
 from console.cluster.client import Client
-from console.errors import BadRequest, Declined, NotThere
+from console.errors import BadRequest, BrokerRejected, NotFound
 from console.forms import Form
 from console.pages.page import go_on, sources
 from console.pages.timestamps import moment_ms
@@ -20,7 +20,7 @@ def change(request: Request, form: Form) -> Response:
     """POST /groups/{group}: what=move with to, and place to select one partition; what=delete with name, to confirm"""
     client, group = sources(request).client, request.path_params["group"]
     if "\0" in group:
-        raise NotThere("librdkafka has no names with a zero byte in them")
+        raise NotFound("librdkafka has no names with a zero byte in them")
     what = form.word("what")
     if what == "delete":
         if form.text("name") != group:
@@ -31,7 +31,7 @@ def change(request: Request, form: Form) -> Response:
         raise BadRequest("what is move or delete")
     found = client.group(group)
     if found.members:
-        raise Declined(f"{group} has members: its offsets can be reset when they have left")
+        raise BrokerRejected(f"{group} has members: its offsets can be reset when they have left")
     places = [(each.topic, each.partition) for each in found.lags if each.end is not None]
     if place := form.text("place"):
         places = [each for each in places if f"{each[0]}-{each[1]}" == place]

@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from console.errors import NotThere, Refused, TooMany
+from console.errors import NotFound, Refused, TooMany
 from console.forms import Form, check_token, read_form
 from console.login_sessions import LoginSessions
 from console.pages.page import page
@@ -58,5 +58,5 @@ def _page(request: Request, problem: str, target: str, user: str = "") -> Respon
 def _sessions(request: Request) -> LoginSessions:
     sessions: LoginSessions = request.app.state.login_sessions
     if not sessions.needs_login:
-        raise NotThere("the console has no login")
+        raise NotFound("the console has no login")
     return sessions

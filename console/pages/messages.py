@@ -11,7 +11,7 @@ from console.avro import parse_schema
 from console.cluster import changes
 from console.cluster.records import offset_at, read_messages
 from console.cluster.values import Message, Partition, Topic
-from console.errors import BadRequest, NotThere
+from console.errors import BadRequest, NotFound
 from console.forms import Form
 from console.pages.page import go_on, number, page, sources
 from console.pages.timestamps import moment_ms
@@ -77,7 +77,7 @@ def produce(request: Request, form: Form) -> Response:
     topic = client.topic(name)  # a producer would wait for a missing topic, or create it
     chosen = form.number("partition", -1, least=-1, limit=_INT_MAX)
     if chosen not in (-1, *(each.number for each in topic.partitions)):
-        raise NotThere(f"{name} has no partition {chosen}")
+        raise NotFound(f"{name} has no partition {chosen}")
     key = form.text("key").encode() or None
     value = None if form.text("is-null") else form.text("value").encode()
     partition, offset = changes.produce(client, name, chosen, key, value, _headers(form.text("headers")))
@@ -85,12 +85,12 @@ def produce(request: Request, form: Form) -> Response:
 
 
 def chosen_partition(request: Request, topic: Topic) -> Partition:
-    """Return the query's partition; the first one by default. Raises NotThere."""
+    """Return the query's partition; the first one by default. Raises NotFound."""
     chosen = number(request, "partition", 0, limit=_INT_MAX)
     for each in topic.partitions:
         if each.number == chosen:
             return each
-    raise NotThere(f"{topic.name} has no partition {chosen}")
+    raise NotFound(f"{topic.name} has no partition {chosen}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import shutil
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.pages.page import page, sources
 from console.rates import GAUGES, ROUND_TRIP
 
@@ -48,6 +48,6 @@ def rates(request: Request) -> Response:
     """GET /rates.json: {"at": seconds since the epoch, "samples": {name: value}}"""
     source = sources(request)
     if source.scraper is None:
-        raise NotThere("no metrics: metrics.listeners is not set")
+        raise NotFound("no metrics: metrics.listeners is not set")
     at, samples = source.scraper.samples()
     return JSONResponse({"at": at, "samples": {**samples, ROUND_TRIP: source.client.round_trip_s()}})

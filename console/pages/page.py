@@ -56,11 +56,11 @@ def page(request: Request, template: str, *, status_code: int = 200, **values: o
 def fragment(request: Request, template: str, *, status_code: int = 200, **values: object) -> str:
     """Render a template. All have `link`, the console's section, the login session and `may_change`."""
 
-    def link_here(name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
+    def link_on_this_page(name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
         return link(request, name, query, **parameters)
 
     return _TEMPLATES.get_template(template).render(
-        link=link_here,
+        link=link_on_this_page,
         section=request.url.path.split("/")[1],
         status_code=status_code,
         login_session=request.state.login_session,

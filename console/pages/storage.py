@@ -18,13 +18,13 @@ _BATCHES = 50
 
 
 def chosen_folder(request: Request) -> tuple[int, Folder]:
-    """Return the log directory's number and the folder in the URL. Raises NotThere."""
+    """Return the log directory's number and the folder in the URL. Raises NotFound."""
     directory: int = request.path_params["directory"]
     return directory, sources(request).logs.folder(directory, request.path_params["folder"])
 
 
 def chosen_segment(request: Request) -> tuple[int, Folder, Segment]:
-    """Return the log directory's number, the folder and the segment in the URL. Raises NotThere."""
+    """Return the log directory's number, the folder and the segment in the URL. Raises NotFound."""
     directory, folder = chosen_folder(request)
     return directory, folder, folder.segment(request.path_params["base"])
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.cluster import changes
-from console.errors import BadRequest, NotThere
+from console.errors import BadRequest, NotFound
 from console.forms import Form
 from console.pages.page import go_on, sources
 from metadata.topic_names import name_problem
@@ -55,10 +55,10 @@ def alter(request: Request, form: Form) -> Response:
 
 
 def _topic(request: Request) -> str:
-    """Return the topic in the URL. Raises NotThere for invalid names."""
+    """Return the topic in the URL. Raises NotFound for invalid names."""
     name: str = request.path_params["topic"]
     if problem := name_problem(name):
-        raise NotThere(problem)
+        raise NotFound(problem)
     return name
 
 

@@ -31,7 +31,7 @@ class Filters(msgspec.Struct, frozen=True):
     duration_ms: int = -1
     matches: Callable[[str], object] | None = None
 
-    def let_pass(self, found: Transaction, now_ms: int) -> bool:
+    def selects(self, found: Transaction, now_ms: int) -> bool:
         return (
             (not self.producer_ids or found.producer_id in self.producer_ids)
             and (self.states is None or found.state in self.states)
@@ -49,7 +49,7 @@ def list_transactions(shard: TransactionShard, filters: Filters, now_ms: int) ->
             transaction_state=each.state.text,
         )
         for each in shard.transactions.values()
-        if filters.let_pass(each, now_ms)
+        if filters.selects(each, now_ms)
     ]
 
 

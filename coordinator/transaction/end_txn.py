@@ -28,7 +28,7 @@ from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 _S = TransactionState
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndTxnResult(msgspec.Struct, frozen=True):
     """The response; with NONE also the producer of the next transaction."""
 
     code: ErrorCode
@@ -45,7 +45,7 @@ def end_transaction(
     new_producer_id: Callable[[], int],
     now: Now,
     effects: TransactionEffects,
-) -> Ended:
+) -> EndTxnResult:
     """Commit or abort a transaction at its producer's request. Once that is written, its markers are due:
     `shard.prepared`.
 
@@ -53,20 +53,24 @@ def end_transaction(
     CONCURRENT_TRANSACTIONS while the markers of the same end are being written.
     """
     if not transactional_id:
-        return Ended(ErrorCode.INVALID_REQUEST)
+        return EndTxnResult(ErrorCode.INVALID_REQUEST)
     found = shard.transactions.get(transactional_id)
     if found is None:
-        return Ended(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return EndTxnResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     judge = _judge_bumping if client_version >= NEWER else _judge_older
     code = judge(found, producer, commit)
     if code is not None:
-        return Ended(code, found.producer_id, found.producer_epoch) if code is ErrorCode.NONE else Ended(code)
+        return (
+            EndTxnResult(code, found.producer_id, found.producer_epoch)
+            if code is ErrorCode.NONE
+            else EndTxnResult(code)
+        )
     bumps = client_version >= NEWER
     next_producer_id = new_producer_id() if bumps and found.is_exhausted else NO_PRODUCER_ID
     prepared = found.prepared(commit, client_version, now, next_producer_id)
     shard.write(prepared, effects)
     completed = prepared.completed(now)
-    return Ended(ErrorCode.NONE, completed.producer_id, completed.producer_epoch)
+    return EndTxnResult(ErrorCode.NONE, completed.producer_id, completed.producer_epoch)
 
 
 def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:

@@ -19,7 +19,7 @@ from protocol.error_codes import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
-class Given(msgspec.Struct, frozen=True):
+class InitProducerIdResult(msgspec.Struct, frozen=True):
     """The response; the producer id and epoch are set if the code is NONE."""
 
     code: ErrorCode
@@ -42,7 +42,7 @@ def init_producer(
     new_producer_id: Callable[[], int],
     now: Now,
     effects: TransactionEffects,
-) -> Given:
+) -> InitProducerIdResult:
     """Return a new epoch, or a new id and epoch, once the record is written.
 
     `expected`: the producer's current id and epoch.
@@ -54,17 +54,17 @@ def init_producer(
     if found is None:
         found = Transaction(transactional_id, new_producer_id(), timeout_ms, now.wall_ms)
     elif expected is not None and not _is_known(found, expected):
-        return Given(ErrorCode.PRODUCER_FENCED)
+        return InitProducerIdResult(ErrorCode.PRODUCER_FENCED)
     if found.state in PREPARED:
-        return Given(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return InitProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     if found.state is TransactionState.ONGOING:
         abort_by_coordinator(shard, found, new_producer_id, now, effects)
-        return Given(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return InitProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     following = _following(found, timeout_ms, expected, new_producer_id, now)
     if following is None:
-        return Given(ErrorCode.PRODUCER_FENCED)
+        return InitProducerIdResult(ErrorCode.PRODUCER_FENCED)
     shard.write(following, effects)
-    return Given(ErrorCode.NONE, following.producer_id, following.producer_epoch)
+    return InitProducerIdResult(ErrorCode.NONE, following.producer_id, following.producer_epoch)
 
 
 def _is_known(found: Transaction, expected: Producer) -> bool:

@@ -63,7 +63,7 @@ class DeltaLog:
         """Return the files that the table lacks, and those that it must not have. Errors: DamagedArchive."""
         return _difference(self._read()[0], wanted)
 
-    def bring_up(self, wanted: Iterable[ArchivedFile], now_ms: int) -> None:
+    def set_files(self, wanted: Iterable[ArchivedFile], now_ms: int) -> None:
         """Add a version that gives the table exactly these files, unless it has them. Errors: DamagedArchive."""
         there, version = self._read()
         come, gone = _difference(there, wanted)

@@ -25,7 +25,7 @@ class LogEnds(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Lost(NamedTuple):
+class LostRange(NamedTuple):
     """Offsets that retention or DeleteRecords deleted before they were archived."""
 
     topic: str
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     """The ranges to archive, and the ranges that are lost."""
 
     ranges: list[OffsetRange]
-    lost: list[Lost]
+    lost: list[LostRange]
 
 
 def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int], *, skip_lost: bool) -> Plan:
@@ -64,7 +64,7 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
                     f"{each.name} begins at offset {each.earliest}, and is archived up to {start}: the records between "
                     "were deleted (--on-data-loss skip continues after them)"
                 )
-            lost.append(Lost(*place, start, each.earliest))
+            lost.append(LostRange(*place, start, each.earliest))
             start = each.earliest
         if start < each.settled or (start and place not in archived):
             ranges.append(OffsetRange(*place, start, each.settled))

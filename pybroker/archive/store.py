@@ -133,7 +133,7 @@ class Archive:
         wanted = None if topics is None else frozenset(topics)
         return [str(self.root / each.path) for each in self.manifest.files if wanted is None or each.topic in wanted]
 
-    def strangers(self) -> list[str]:
+    def unknown_files(self) -> list[str]:
         """Return Parquet files in the directory that the manifest does not name."""
         known = {each.path for each in self.manifest.files}
         return [path.as_posix() for path in self._files.parquet(self.root) if path.as_posix() not in known]
@@ -227,7 +227,7 @@ class Archive:
 
     def _bring_up_table(self) -> None:
         if self.manifest.table == DELTA:
-            self._delta.bring_up(self.manifest.files, time.time_ns() // 1_000_000)
+            self._delta.set_files(self.manifest.files, time.time_ns() // 1_000_000)
 
     def _move(self, rows: Path) -> None:
         folders = set()

@@ -57,7 +57,9 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     missing = archive.missing()
     if missing:
         return Verified(problems=[f"{path} is missing" for path in missing])
-    problems = [f"{path} is not in the manifest: its rows are not part of the archive" for path in archive.strangers()]
+    problems = [
+        f"{path} is not in the manifest: its rows are not part of the archive" for path in archive.unknown_files()
+    ]
     problems += archive.table_problems()
     ranges = archive.manifest.ranges
     if not ranges:

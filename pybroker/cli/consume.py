@@ -112,7 +112,7 @@ def command_line() -> ClientParser:
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.cli.client.reading import Alone, Member, Topics
+    from pybroker.cli.client.reading import GrouplessReader, Member, Topics
 
     topics = Topics(tuple(dict.fromkeys([*options.names, *options.topic])), options.include)
     _check(options, topics.names)
@@ -128,7 +128,7 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
     )
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        reading = (Alone if options.group is None else Member)(session, consumer, options, topics)
+        reading = (GrouplessReader if options.group is None else Member)(session, consumer, options, topics)
         reading.begin()
         Printer(session, consumer, options, reading, console_format).run()
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pybroker.cli.terminal_escape import harmless
+from pybroker.cli.terminal_escape import escape_controls
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -53,7 +53,7 @@ def error_text(parser: argparse.ArgumentParser, message: str) -> str:
     """Return argparse's error message; for a missing action, the list of actions."""
     if message.endswith(" required: ACTION"):
         return f"an action is missing: {', '.join(actions_of(parser))}"
-    return harmless(message)
+    return escape_controls(message)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Replace control characters, which a terminal would execute, by \xNN or \uNNNN."""
     if text.isprintable():
         return text

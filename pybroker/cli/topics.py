@@ -101,7 +101,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     own = _settings_of(session, [topic.name for topic in found])
     if options.topics_with_overrides:
         found = [topic for topic in found if own[topic.name]]
-    shown = [(topic, in_trouble(topic.partitions, options.troubled)) for topic in sorted(found, key=_by_name)]
+    shown = [(topic, select_partitions(topic.partitions, options.troubled)) for topic in sorted(found, key=_by_name)]
     if options.troubled is not None:
         shown = [(topic, partitions) for topic, partitions in shown if partitions]
     places = [(topic.name, each.id) for topic, partitions in shown for each in partitions]
@@ -139,7 +139,7 @@ def id_text(id_: Uuid) -> str:
     return str(id_).translate(_FOR_URLS)
 
 
-def in_trouble(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:
+def select_partitions(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:
     """Return the partitions that the options of describe select; without such an option, all."""
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
 

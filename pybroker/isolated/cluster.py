@@ -76,7 +76,7 @@ class Cluster:
 
         Errors: UnknownPartition, BrokerFailed.
         """
-        return self.patiently(lambda: self._partitions(topics, pattern))
+        return self.with_retries(lambda: self._partitions(topics, pattern))
 
     def at_leader(self, place: TopicPartition, call: Callable[[Connection], T]) -> T:
         """Call `call` with a connection to a partition's leader; return its result. Errors: of `call`, BrokerFailed.
@@ -92,13 +92,13 @@ class Cluster:
                 del self._leaders[place]
                 raise
 
-        return self.patiently(attempt)
+        return self.with_retries(attempt)
 
-    def anywhere(self, call: Callable[[Connection], T]) -> T:
+    def at_any(self, call: Callable[[Connection], T]) -> T:
         """Call `call` with a connection to any broker, and return its result. Errors: of `call`, BrokerFailed."""
-        return self.patiently(lambda: call(self._any()))
+        return self.with_retries(lambda: call(self._any()))
 
-    def patiently(self, attempt: Callable[[], T]) -> T:
+    def with_retries(self, attempt: Callable[[], T]) -> T:
         """Retry until success, or until the time is over."""
         deadline = self.now_s() + self.timeout_s
         while True:

@@ -19,7 +19,7 @@ IsAborted = Callable[[BatchHeader, memoryview], bool]
 """Return whether a batch's transaction was aborted. Called for every v2 batch in order, also for control batches."""
 
 
-def nothing_aborted(header: BatchHeader, batch: memoryview) -> bool:
+def no_aborted(header: BatchHeader, batch: memoryview) -> bool:
     """For read_uncommitted: no batch is skipped."""
     return False
 

@@ -20,7 +20,7 @@ from protocol.schema import Struct
 from pybroker.isolated.aborted import FetchedAborted
 from pybroker.isolated.cluster import Cluster, TopicPartition, check
 from pybroker.isolated.connection import Connection
-from pybroker.isolated.entries import IsAborted, add_entry, nothing_aborted
+from pybroker.isolated.entries import IsAborted, add_entry, no_aborted
 from pybroker.isolated.rows import Rows
 from pybroker.source.errors import DamagedLog, DataLoss
 
@@ -146,7 +146,7 @@ def _behind(records: Buffer | None) -> int:
 
 def _take(data: Struct, wanted: Range, offset: int, rows: Rows, isolation: int) -> int:
     """Return the offset after the last whole entry. A response may truncate the last one; the next has it."""
-    is_aborted: IsAborted = nothing_aborted
+    is_aborted: IsAborted = no_aborted
     if isolation and data.aborted_transactions:
         is_aborted = FetchedAborted((each.producer_id, each.first_offset) for each in data.aborted_transactions)
     records, position = memoryview(data.records or b""), 0

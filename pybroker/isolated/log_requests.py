@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pybroker.isolated.aborted import Aborted, AbortedRanges
-from pybroker.isolated.entries import add_entry, nothing_aborted
+from pybroker.isolated.entries import add_entry, no_aborted
 from pybroker.isolated.rows import Rows
 from pybroker.isolated.serving import Exchange
 from pybroker.isolated.stored_log import StoredLog
@@ -54,7 +54,7 @@ def read(exchange: Exchange) -> dict[str, int]:
     log = StoredLog(wanted["directory"])
     rows = Rows(wanted["columns"], log.topic, log.partition, exchange.emit)
     aborted = [Aborted(*each) for each in wanted["aborted"]]
-    is_aborted = AbortedRanges(aborted) if aborted else nothing_aborted
+    is_aborted = AbortedRanges(aborted) if aborted else no_aborted
     for entry in log.read(wanted["start"], wanted["end"]):
         add_entry(rows, entry, wanted["start"], wanted["end"], is_aborted)
     rows.flush()

@@ -10,7 +10,7 @@ from pybroker.isolated.cluster import Retriable, check, kept_cluster
 from pybroker.isolated.connection import Connection
 from pybroker.isolated.serving import Exchange
 from pybroker.isolated.topic_requests import ends
-from pybroker.isolated.topic_writer import ask_producer
+from pybroker.isolated.topic_writer import request_producer
 
 #: Metadata with the cluster id and topic names; DescribeConfigs without synonyms.
 _METADATA_VERSION, _DESCRIBE_CONFIGS_VERSION = 9, 1
@@ -27,15 +27,15 @@ def describe(exchange: Exchange) -> dict[str, Any]:
     [topic] = wanted["topics"]
     partitions = [[partition, earliest, latest] for _, partition, earliest, latest in ends(exchange)]
     with kept_cluster(wanted["properties"]) as cluster:
-        cluster_id = cluster.anywhere(lambda connection: _cluster_id(connection, topic))
-        settings = cluster.anywhere(lambda connection: _settings(connection, topic))
+        cluster_id = cluster.at_any(lambda connection: _cluster_id(connection, topic))
+        settings = cluster.at_any(lambda connection: _settings(connection, topic))
     return {"cluster": cluster_id, "partitions": partitions, "settings": settings}
 
 
 def new_producer(exchange: Exchange) -> list[int]:
     """Return the id and epoch of an idempotent producer. Request: `properties`. Errors: BrokerFailed."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
-        return list(cluster.anywhere(ask_producer))
+        return list(cluster.at_any(request_producer))
 
 
 def _cluster_id(connection: Connection, topic: str) -> str | None:

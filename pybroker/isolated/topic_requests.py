@@ -22,7 +22,7 @@ _NO_OFFSET = -1
 def reach(exchange: Exchange) -> None:
     """Check that a broker grants access. Request: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
-        cluster.anywhere(lambda connection: None)
+        cluster.at_any(lambda connection: None)
 
 
 def plan(exchange: Exchange) -> list[dict[str, Any]]:

@@ -151,11 +151,11 @@ class Sender:
 
     def _producer_id(self) -> tuple[int, int]:
         if self._producer is None:
-            self._producer = self._cluster.anywhere(ask_producer)
+            self._producer = self._cluster.at_any(request_producer)
         return self._producer
 
 
-def ask_producer(connection: Connection) -> tuple[int, int]:
+def request_producer(connection: Connection) -> tuple[int, int]:
     """Return the id and epoch of a new idempotent producer."""
     answer, _ = connection.call(
         INIT_PRODUCER_ID, _INIT_VERSION, transactional_id=None, transaction_timeout_ms=_TIMEOUT_MS

@@ -15,7 +15,7 @@ from pybroker.cli.groups import committed_offsets
 _WITH_OFFSETS = {"CLASSIC", "CONSUMER"}
 
 
-class Moved(NamedTuple):
+class MoveResult(NamedTuple):
     """The result for a group: the number of offsets written, or why none was."""
 
     group: str
@@ -35,7 +35,7 @@ class GroupOffsets:
         self._pattern = pattern
         self._written: dict[tuple[str, Place], int] = {}
 
-    def copy(self, reached: Mapping[Place, int]) -> list[Moved]:
+    def copy(self, reached: Mapping[Place, int]) -> list[MoveResult]:
         """Copy the offsets of all groups once. `reached`: the end of the copy by partition. Raises CommandError."""
         listed = self._source.wait(self._source.admin.list_consumer_groups(request_timeout=self._source.timeout_s))
         names = sorted(
@@ -45,7 +45,7 @@ class GroupOffsets:
         )
         return [moved for name in names if (moved := self._copy_one(name, reached)) is not None]
 
-    def _copy_one(self, group: str, reached: Mapping[Place, int]) -> Moved | None:
+    def _copy_one(self, group: str, reached: Mapping[Place, int]) -> MoveResult | None:
         offsets = {
             place: min(offset, reached[place])
             for place, offset in committed_offsets(self._source, group).items()
@@ -64,7 +64,7 @@ class GroupOffsets:
         problem = self._write(group, wanted) if wanted else None
         if problem is None:
             self._written.update({(group, place): offset for place, offset in offsets.items()})
-        return Moved(group, len(wanted), problem) if wanted else None
+        return MoveResult(group, len(wanted), problem) if wanted else None
 
     def _write(self, group: str, offsets: Mapping[Place, int]) -> str | None:
         """Write the offsets of a group; return why they were refused, mostly because it has members at the copy."""

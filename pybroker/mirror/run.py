@@ -13,7 +13,7 @@ from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.client.session import Place, Session
-from pybroker.cli.terminal_escape import harmless
+from pybroker.cli.terminal_escape import escape_controls
 from pybroker.mirror.copying import Copier
 from pybroker.mirror.groups import GroupOffsets
 from pybroker.mirror.same_records import check_same
@@ -22,8 +22,8 @@ from pybroker.mirror.topics import (
     MirroredTopic,
     are_there,
     chosen_topics,
+    create_missing,
     cut_starts,
-    make_alike,
     set_timestamps,
 )
 
@@ -156,7 +156,7 @@ class MirrorRun:
         new = [place for topic in found for place in topic.places if place not in known]
         if new:
             fresh = [topic for topic in found if any(place in new for place in topic.places)]
-            made = make_alike(self._target, fresh)
+            made = create_missing(self._target, fresh)
             self._wait_for(new)
             if found_before := [topic.name for topic in fresh if topic.name not in made]:
                 self._markers().fence(found_before)
@@ -232,7 +232,7 @@ class MirrorRun:
         if line not in self._told:
             self._told.add(line)
             self._bar.end()
-            print(f"pybroker mirror: {harmless(line)}", file=sys.stderr)
+            print(f"pybroker mirror: {escape_controls(line)}", file=sys.stderr)
 
     def _summary(self) -> None:
         done = self._copier.progress

@@ -75,7 +75,7 @@ def chosen_topics(
     return chosen
 
 
-def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
+def create_missing(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
     """Create missing topics and add missing partitions; return the created topics. Raises CommandError."""
     there = {
         name: len(topic.partitions) for name, topic in target.admin.list_topics(timeout=target.timeout_s).topics.items()

@@ -202,7 +202,7 @@ def java_home(java: Java) -> Path:
     return home
 
 
-def leave_errors_to_us() -> None:
+def silence_sql_errors() -> None:
     """Stop PySpark from printing errors of SQL, with plan and trace, as many kilobytes of JSON.
 
     Also stop Py4J from logging the trace of an error that it raises as well.
@@ -252,7 +252,7 @@ def start_session(name: str, master: str, settings: Mapping[str, str]) -> SparkS
 
     Errors: JavaNotFoundError.
     """
-    leave_errors_to_us()
+    silence_sql_errors()
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
     builder = SparkSession.builder.master(master).appName(name)

@@ -27,7 +27,7 @@ from pybroker.pipeline.session import (
     end_session,
     format_settings,
     java_error,
-    leave_errors_to_us,
+    silence_sql_errors,
 )
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
@@ -80,7 +80,7 @@ def _run(pipeline: Pipeline, metrics: Path | None, *, once: bool) -> str | None:
 
 
 def _session(pipeline: Pipeline) -> SparkSession:
-    leave_errors_to_us()
+    silence_sql_errors()
     SparkContext._ensure_initialized()  # with the properties of spark-submit, which SparkConf then knows
     submitted = SparkConf()
     builder = SparkSession.builder

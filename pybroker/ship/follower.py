@@ -80,7 +80,7 @@ class Follower:
         if self._files:
             last = self._files[-1]
             since_ns = last.modified_ns()
-            if status is not None and last.is_inode(status):
+            if status is not None and last.has_inode(status):
                 if not (last.is_truncated() if last.has_head else last.was_written()):
                     return
                 since_ns = self._leave_truncated()
@@ -138,7 +138,7 @@ class Follower:
                 self._tell(f"{refused}: trying again")
             self._refused = refused
             return
-        if expected is None or file.is_inode(expected):
+        if expected is None or file.has_inode(expected):
             self._files.append(file)
         else:
             file.close()

@@ -42,7 +42,7 @@ class LogFile:
         """Return the position after a returned line, for a restart; the file may be closed."""
         return Position.of(self.status, offset, self._head)
 
-    def is_inode(self, status: os.stat_result) -> bool:
+    def has_inode(self, status: os.stat_result) -> bool:
         return (self.status.st_dev, self.status.st_ino) == (status.st_dev, status.st_ino)
 
     @property
@@ -50,7 +50,7 @@ class LogFile:
         """Whether the file has content by which it can be recognised."""
         return bool(self._head)
 
-    def begins_as(self, path: Path) -> bool:
+    def begins_like(self, path: Path) -> bool:
         """Whether the file at `path` begins with the bytes that this one begins with."""
         try:
             with path.open("rb") as other:

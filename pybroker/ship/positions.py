@@ -36,7 +36,7 @@ class Position:
         """Make a position; `head`: the first bytes of the file, as far as they exist."""
         return cls(status.st_dev, status.st_ino, offset, len(head), hashlib.sha256(head).hexdigest())
 
-    def is_inode(self, status: os.stat_result) -> bool:
+    def has_inode(self, status: os.stat_result) -> bool:
         return (self.device, self.inode) == (status.st_dev, status.st_ino)
 
     def is_in(self, fd: int) -> bool:

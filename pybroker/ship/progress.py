@@ -38,7 +38,7 @@ class Progress:
         self._on_their_way.append(sent)
         return sent
 
-    def take_back(self, sent: Sent) -> None:
+    def forget_last(self, sent: Sent) -> None:
         """Forget the last line: the producer did not accept it."""
         assert self._on_their_way.pop() is sent
 

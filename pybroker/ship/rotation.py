@@ -19,7 +19,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z")
 def locate(path: Path, position: Position) -> Path | None:
     """Return the file of a position: the one with its inode and its first bytes, or else a copy of it."""
     entries = list(_regular_files(path.parent))
-    same = [entry for entry, status in entries if position.is_inode(status) and _is_in(position, entry)]
+    same = [entry for entry, status in entries if position.has_inode(status) and _is_in(position, entry)]
     if not same and position.head_bytes:
         same = [entry for entry, _ in entries if _is_rotated(path, entry) and _is_in(position, entry)]
     return same[0] if same else None
@@ -28,7 +28,7 @@ def locate(path: Path, position: Position) -> Path | None:
 def copy_of(path: Path, truncated: LogFile) -> Path | None:
     """Return the copy that was made of a log before it was truncated."""
     for entry, status in _regular_files(path.parent) if truncated.has_head else ():
-        if _is_rotated(path, entry) and status.st_size >= truncated.line_start and truncated.begins_as(entry):
+        if _is_rotated(path, entry) and status.st_size >= truncated.line_start and truncated.begins_like(entry):
             return entry
     return None
 
@@ -40,7 +40,7 @@ def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile]) -> list[P
         for entry, status in _regular_files(path.parent)
         if _is_rotated(path, entry)
         and status.st_mtime_ns >= since_ns
-        and not any(file.is_inode(status) and file.begins_as(entry) for file in known)
+        and not any(file.has_inode(status) and file.begins_like(entry) for file in known)
     ]
     return [entry for _, entry in sorted(found)]
 

@@ -123,7 +123,7 @@ class _Shipment:
             for each in self._logs:  # however long this takes, files that are rotated in the meantime stay open
                 each.watch()
             if stop.is_requested:
-                progress.take_back(sent)
+                progress.forget_last(sent)
                 return False
         return True
 

@@ -44,7 +44,7 @@ def ends_of(begun: Positions, latest: Positions, *, fail_on_data_loss: bool) -> 
     return {**begun, **latest}
 
 
-def not_behind(final: Positions, begun: Positions, ends: Positions) -> dict[TopicPartition, int]:
+def limit_ends(final: Positions, begun: Positions, ends: Positions) -> dict[TopicPartition, int]:
     """Limit the `ends` of a micro-batch to `final`, and to the partitions that existed then."""
     return {
         place: min(end, max(begun.get(place, 0), final.get(place, 0)))

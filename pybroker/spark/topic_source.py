@@ -19,7 +19,7 @@ from pybroker.source.positions import (
     Positions,
     begun_by,
     ends_of,
-    not_behind,
+    limit_ends,
     read_positions,
     stream_ranges,
     written_positions,
@@ -136,7 +136,7 @@ class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
         earliest, latest = self._ends()
         ends = ends_of(begun, latest, fail_on_data_loss=self._options.fail_on_data_loss)
         if self._final is not None:
-            ends = not_behind(self._final, begun, ends)
+            ends = limit_ends(self._final, begun, ends)
         if start == self._initial and not self._has_begun:
             ends |= {place: offset for place, offset in begun.items() if self._options.start.of(*place) == _AT_THE_END}
         if isinstance(limit, ReadMaxRows):

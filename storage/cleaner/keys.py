@@ -150,8 +150,8 @@ def _free_slots(slots: int) -> array[int]:
 class KeyTable:
     """The last offset of each key among the offsets from `start_offset` on, at most `max_keys` of them.
 
-    First call `note` or `note_some` for all records, then `finish`, and only then read the marks. Offsets above
-    `latest_offset` were not read.
+    First call `note` or `record_fitting_keys` for all records, then `finish`, and only then read the marks. Offsets
+    above `latest_offset` were not read.
     """
 
     __slots__ = ("_keys", "_room", "end_offset", "latest_offset", "marks", "max_keys", "start_offset")
@@ -195,7 +195,7 @@ class KeyTable:
         if _SUPERSEDED_TOMBSTONE in self.marks:
             self.marks = self.marks.replace(bytes([_SUPERSEDED_TOMBSTONE]), bytes([DROP]))
 
-    def note_some(self, keys: Keys, offsets: Sequence[int], tombstones: Sequence[int]) -> bool:
+    def record_fitting_keys(self, keys: Keys, offsets: Sequence[int], tombstones: Sequence[int]) -> bool:
         """Record as many keys as fit; return False if these were not all.
 
         As in Kafka, a full table ends the round at the next record with a key, whether the key is new or not.

@@ -176,7 +176,7 @@ class _Round:
                     # Not all of them may fit, so they are added one by one, and then the remaining room is computed.
                     table.note(*waiting)
                     waiting = BatchKeys([], [], [])
-                    if not table.note_some(*_keys(header, memoryview(data)[start:stop])):
+                    if not table.record_fitting_keys(*_keys(header, memoryview(data)[start:stop])):
                         return False
                     room = table.max_keys - table.size
                 elif header is not None:

@@ -29,7 +29,7 @@ class BatchGone(Exception):
     """The file or the batch in it no longer exists: the segment was removed, cleaned or moved meanwhile."""
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search.
 
     `found` is None if no record matches or the records contradict their batch header. `records` is the number of
@@ -63,14 +63,14 @@ class BatchSearch(NamedTuple):
             return size_bytes <= _INLINE_COMPRESSED_BYTES and (header is None or header.record_count <= _INLINE_RECORDS)
         return size_bytes <= _INLINE_BYTES and header.record_count <= _INLINE_RECORDS
 
-    def of_small(self, batch: Buffer) -> Searched | None:
+    def of_small(self, batch: Buffer) -> SearchResult | None:
         """Search a small batch; return None if it decompresses to more than the inline limit."""
         try:
             return self.of(batch, _INLINE_UNPACKED_BYTES)
         except TooLarge:
             return None
 
-    def of(self, batch: Buffer, most_bytes: int) -> Searched:
+    def of(self, batch: Buffer, most_bytes: int) -> SearchResult:
         """Search the batch. Raises TooLarge if it decompresses to more than `most_bytes`."""
         timestamp, first_offset = self.timestamp, self.first_offset
         count = 0
@@ -79,17 +79,17 @@ class BatchSearch(NamedTuple):
                 count += 1
                 fits = record.timestamp == timestamp if self.exact else record.timestamp >= timestamp
                 if fits and record.offset >= first_offset:
-                    return Searched(TimestampOffset(record.timestamp, record.offset), count)
+                    return SearchResult(TimestampOffset(record.timestamp, record.offset), count)
                 if count >= self.most_records:
-                    return Searched(None, count, is_whole=False)
+                    return SearchResult(None, count, is_whole=False)
         except TooLarge:
             raise
         except RecordsError:
             pass
-        return Searched(None, count)
+        return SearchResult(None, count)
 
 
-def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> Searched:
+def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> SearchResult:
     """Search a batch in its file, for a worker process. It takes up to 0.2 s for a batch of small records.
 
     Raises OSError, and BatchGone if the batch is no longer there.
@@ -109,4 +109,4 @@ def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> Searched:
     try:
         return search.of(batch, _MOST_BYTES)
     except TooLarge:
-        return Searched(None, 0, is_whole=False)
+        return SearchResult(None, 0, is_whole=False)

@@ -184,7 +184,7 @@ class LogDirectory:
         except OSError as error:
             raise self.fail(error) from error
 
-    def lacks_only(self, error: OSError) -> bool:
+    def is_only_missing_file(self, error: OSError) -> bool:
         """Return whether only the file that `error` names is missing. An unmounted disk lacks the lock file too."""
         return isinstance(error, FileNotFoundError) and self.fs.exists(f"{self.path}/{LOCK}")
 

@@ -32,7 +32,7 @@ def overdue_flushes(logs: Iterable[PartitionLog], now_ms: int) -> Iterator[Flush
             yield FlushTask(log, now_ms, with_active=True)
 
 
-def flushes_of_small_files(
+def small_file_flushes(
     logs: Mapping[TopicPartition, PartitionLog], directory: LogDirectory, now_ms: int
 ) -> Iterator[FlushTask]:
     """Yield flushes of the logs of a directory whose rolled segments or small files are not on the disk yet."""

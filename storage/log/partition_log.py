@@ -36,7 +36,7 @@ from storage.log.aborted_transactions import aborted_transactions
 from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import EpochEntry, LeaderEpochs
 from storage.log.local_log import LocalLog
-from storage.log.timestamps import Allowance, TimestampAndOffset, at_once, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, TimestampAndOffset, find_max_timestamp, find_timestamp, run_to_completion
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.producers.loading import recall_batches
 from storage.producers.markers import note_batch, read_marker
@@ -212,7 +212,7 @@ class PartitionLog(LocalLog):
             ),
         )
 
-    def is_to_be_placed(self, size_bytes: int) -> bool:
+    def should_place_first(self, size_bytes: int) -> bool:
         """Return whether a batch of that size should be written to the file before it is appended."""
         return size_bytes > AT_ONCE_BYTES and self._plain
 
@@ -367,11 +367,11 @@ class PartitionLog(LocalLog):
 
         It may take long; requests use `find_timestamp`.
         """
-        return at_once(find_timestamp(lambda: self, timestamp, Allowance()), self.directory.fs)
+        return run_to_completion(find_timestamp(lambda: self, timestamp, Allowance()), self.directory.fs)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
         """Find the first record with the largest timestamp (KIP-734); None if no record has one. It may take long."""
-        return at_once(find_max_timestamp(lambda: self, Allowance()), self.directory.fs)
+        return run_to_completion(find_max_timestamp(lambda: self, Allowance()), self.directory.fs)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
         """Return the largest epoch not above `leader_epoch` and its end offset; (-1, -1) if unknown (KIP-279)."""

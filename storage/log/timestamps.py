@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from storage.fs import FileSystem
 from storage.index.time import TimestampOffset
-from storage.log.batch_search import BatchGone, BatchSearch, Searched, search_file
+from storage.log.batch_search import BatchGone, BatchSearch, SearchResult, search_file
 from storage.log_config import LONG_MAX
 from storage.segment.scan import Entry
 from storage.segment.segment import Segment
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 #: A computation of a T in steps. A step yields a search for `search_file`. The caller sends its result (None if the
 #: search killed its process) or throws its error. Or a step yields None and is resumed when there is a new allowance.
-Steps: TypeAlias = Generator[BatchSearch | None, Searched | None, T]
+Steps: TypeAlias = Generator[BatchSearch | None, SearchResult | None, T]
 
 #: The limits of one look-up. A worker needs up to 0.2 s for so many small records.
 _MOST_BATCHES, _MOST_RECORDS = 16, 1 << 17
@@ -120,7 +120,7 @@ def find_max_timestamp(log_now: Callable[[], LocalLog], allowance: Allowance) ->
             raise log.directory.fail(error) from error
 
 
-def at_once(steps: Steps[T], fs: FileSystem) -> T:
+def run_to_completion(steps: Steps[T], fs: FileSystem) -> T:
     """Run all steps in this thread, however long they take, and return the result."""
     resume = partial(steps.send, None)
     try:
@@ -211,7 +211,7 @@ class _LookUp:
 
     def note(self, segment: Segment) -> None:
         """Load the largest timestamp of a segment. Raises _AllowanceUsedUp."""
-        if not segment.knows_largest:
+        if not segment.has_cached_largest:
             if self._allowance.left <= 0:
                 raise _AllowanceUsedUp
             self._allowance.left -= _NEW_SEGMENT

@@ -35,7 +35,7 @@ _READ_BYTES = 1 << 20
 _HEAD_BYTES = 21
 
 
-class Piece(msgspec.Struct, frozen=True):
+class BatchRange(msgspec.Struct, frozen=True):
     """Whole batches of a file, from `position` to `end` (exclusive)."""
 
     path: str
@@ -53,11 +53,11 @@ class CopyJob(msgspec.Struct, frozen=True):
     log_dir: str
     log: StoredLog
     topic_id: bytes | None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[BatchRange, ...] = ()
     most_bytes: int = 0
 
 
-class Copied(msgspec.Struct, frozen=True):
+class CopyProgress(msgspec.Struct, frozen=True):
     """The state of the copy after a round. All of it is on the disk. `last_batch`: see the function of that name."""
 
     end_offset: int
@@ -86,7 +86,7 @@ def copy_errors() -> Iterator[None]:
 
 
 @copy_errors()
-def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
+def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> CopyProgress:
     """Run one round. Raises OSError or StorageError."""
     fs.make_directory(job.log.path)
     if job.topic_id is not None and not fs.exists(f"{job.log.path}/{PARTITION_METADATA}"):
@@ -99,12 +99,12 @@ def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
             left_bytes -= len(batches)
         if left_bytes <= 0:
             break
-    copied = Copied(copy.log_end_offset, copy.size_bytes, last_batch(copy))
+    copied = CopyProgress(copy.log_end_offset, copy.size_bytes, last_batch(copy))
     _close(copy, job.log.now_ms)
     return copied
 
 
-def _read(fs: FileSystem, piece: Piece, most_bytes: int) -> Iterator[memoryview]:
+def _read(fs: FileSystem, piece: BatchRange, most_bytes: int) -> Iterator[memoryview]:
     """Yield whole batches of a piece, several at a time, until `most_bytes` were read.
 
     Raises SourceUnreadable or CorruptFile.
@@ -193,11 +193,11 @@ def first_offset(log: LocalLog) -> int:
     return offset
 
 
-def pieces_from(log: LocalLog, offset: int, most_bytes: int) -> tuple[Piece, ...]:
+def pieces_from(log: LocalLog, offset: int, most_bytes: int) -> tuple[BatchRange, ...]:
     """Return pieces of the log's files from the batch that ends at `offset` or later, about `most_bytes`. Raises
     OSError.
     """
-    pieces: list[Piece] = []
+    pieces: list[BatchRange] = []
     found_bytes = 0
     for segment in log.segments.from_offset(offset):
         entry = segment.find(offset) if not pieces else None
@@ -205,7 +205,7 @@ def pieces_from(log: LocalLog, offset: int, most_bytes: int) -> tuple[Piece, ...
         if not pieces and entry is None:
             continue
         if position < segment.size_bytes:
-            pieces.append(Piece(segment.log.path, position, segment.size_bytes))
+            pieces.append(BatchRange(segment.log.path, position, segment.size_bytes))
             found_bytes += segment.size_bytes - position
         if found_bytes >= most_bytes:
             break

@@ -25,7 +25,7 @@ from storage.moves.copy import batch_head, last_batch
 from storage.recovery.log_dir_scan import FutureLog
 
 
-class Settled(NamedTuple):
+class DuplicateDecision(NamedTuple):
     """The decision between two logs of a partition that a start found.
 
     `is_part`: the log in `discarded` has no record that the kept one lacks.
@@ -36,7 +36,7 @@ class Settled(NamedTuple):
     is_part: bool
 
 
-def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str | None) -> Settled:
+def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str | None) -> DuplicateDecision:
     """Decide which log to keep. `assigned_dir` is the log directory that the metadata assigns to the partition.
 
     A directory that fails meanwhile goes offline; then neither log is removed. Raises DirectoryRefused if the logs
@@ -45,7 +45,7 @@ def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str 
     shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == assigned_dir))
     try:
         if _is_part_of(shorter, longer):
-            return Settled(longer, shorter, is_part=True)
+            return DuplicateDecision(longer, shorter, is_part=True)
     except LogOffline:
         if one.directory.is_online and other.directory.is_online:
             raise
@@ -53,7 +53,7 @@ def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str 
     if not named and one.directory.is_online and other.directory.is_online:
         raise DirectoryRefused(other.path, f"the partition exists twice with different records, also in {one.path}")
     kept = named[0] if named else one
-    return Settled(kept, other if kept is one else one, is_part=False)
+    return DuplicateDecision(kept, other if kept is one else one, is_part=False)
 
 
 def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:

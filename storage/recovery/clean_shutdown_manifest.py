@@ -31,7 +31,7 @@ from storage.checkpoints import (
 from storage.fs import FileSystem, Identity
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
-from storage.recovery.order import is_in_order, opens_quickly, reads_little
+from storage.recovery.order import has_small_files, is_in_order, opens_quickly
 
 MANIFEST = ".pybroker_in_order"
 
@@ -54,7 +54,7 @@ class _Manifest(msgspec.Struct, rename="camel"):
     topics: dict[str, _Topic]
 
 
-class FoundInOrder(NamedTuple):
+class CleanState(NamedTuple):
     """The state of a log in order at a start. `state` comes from `state_of`."""
 
     recovery_point: int
@@ -72,7 +72,7 @@ class ClosedLog(NamedTuple):
     path: str
     config: LogConfig
     topic_id: bytes | None
-    found: FoundInOrder | None
+    found: CleanState | None
 
 
 def state_of(fs: FileSystem, path: str) -> bytes | None:
@@ -167,7 +167,7 @@ def _is_left_in_order(
     if log.found == (recovery_point, log_start_offset, state):
         return True
     names = fs.names(path)
-    return is_in_order(names, recovery_point, log_start_offset) and reads_little(fs, path, names, recovery_point)
+    return is_in_order(names, recovery_point, log_start_offset) and has_small_files(fs, path, names, recovery_point)
 
 
 def _identities(fs: FileSystem, path: str) -> list[Identity | None]:

@@ -29,7 +29,7 @@ from storage.recovery.clean_shutdown_manifest import (
     state_of,
 )
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
-from storage.recovery.order import is_in_order, opens_quickly, reads_little
+from storage.recovery.order import has_small_files, is_in_order, opens_quickly
 from storage.recovery.segment import Cut
 
 #: The metadata log is not a log of a topic. The controller opens it.
@@ -117,7 +117,7 @@ class LogDirScan(msgspec.Struct):
             if error.errno in OUT_OF_DESCRIPTORS:
                 return False  # unknown for this log; the scan continues with the others
             raise
-        return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and reads_little(
+        return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and has_small_files(
             fs, path, names, recovery_point
         )
 

@@ -42,7 +42,7 @@ def opens_quickly(config: LogConfig) -> bool:
     return config.index_interval_bytes <= _MOST_INDEX_INTERVAL_BYTES
 
 
-def reads_little(fs: FileSystem, path: str, names: Collection[str], recovery_point: int) -> bool:
+def has_small_files(fs: FileSystem, path: str, names: Collection[str], recovery_point: int) -> bool:
     """Return whether the files with these `names` that opening a log reads are small. Raises OSError.
 
     They are the producer snapshot, the leader epochs and the transaction indexes.

@@ -204,7 +204,7 @@ class Segment(SegmentFiles):
         return self._largest
 
     @property
-    def knows_largest(self) -> bool:
+    def has_cached_largest(self) -> bool:
         """Whether `largest` is cached, so that no file has to be read."""
         return self._largest is not None
 

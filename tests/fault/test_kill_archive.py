@@ -62,7 +62,7 @@ def test_each_record_is_archived_once_through_kills(tmp_path: Path) -> None:
     assert archived(lake) == expected
     assert killed
     with Archive(lake, writing=False) as archive:
-        assert archive.strangers() == archive.missing() == []
+        assert archive.unknown_files() == archive.missing() == []
         assert sum(each.records for each in archive.manifest.ranges) == len(expected)
         assert sum(each.checksum for each in archive.manifest.ranges) == sum(row["offset"] ** 2 for row in expected)
 

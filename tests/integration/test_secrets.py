@@ -66,7 +66,7 @@ from broker.main import run
 def fails(broker):
     raise RuntimeError("on purpose")
 
-broker.lifecycle.collect_garbage_seldom = fails
+broker.lifecycle.reduce_garbage_collection = fails
 run()
 """
 

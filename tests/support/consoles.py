@@ -22,7 +22,7 @@ from console.cluster.values import (
     Topic,
     TopicLine,
 )
-from console.errors import NotThere, Refused, Unanswered
+from console.errors import BrokerUnavailable, NotFound, Refused
 from console.login_sessions import LoginSessions
 from console.logs.log_directories import LogDirectories
 from console.sources import Sources
@@ -48,7 +48,7 @@ class MadeUpClient:
     def topic(self, name: str) -> Topic:
         self._check()
         if name not in ("orders", "__consumer_offsets"):
-            raise NotThere(f"{name}: Unknown topic or partition")
+            raise NotFound(f"{name}: Unknown topic or partition")
         settings = (Setting("retention.ms", "<b>1</b>", "dynamic topic config", True),)
         return Topic(name, "id", name != "orders", (Partition(0, 1, (1,), (1,), 0, 0),), settings)
 
@@ -69,7 +69,7 @@ class MadeUpClient:
 
     def _check(self) -> None:
         if self.is_down:
-            raise Unanswered("127.0.0.1:9092: no broker answers")
+            raise BrokerUnavailable("127.0.0.1:9092: no broker answers")
 
 
 def browse(client: Any, paths: list[Path], *, read_only: bool = False) -> TestClient:

@@ -78,7 +78,7 @@ class MemoryPartitions:
         self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch, online)
         return self.hosted[topic, index]
 
-    def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
+    def note_remote(self, topic: str, topic_id: bytes, index: int) -> None:
         self.elsewhere.add((topic, index))
 
     def directory_of(self, partition: HostedPartition) -> LogDirectory | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.coordinators.share.acknowledgement import Acknowledge, Acknowledged
-from broker.coordinators.share.acquisition import Wanted
+from broker.coordinators.share.acquisition import AcquireRequest
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from coordinator.group.refused import Refused
@@ -20,8 +20,8 @@ TENS = [(first, first + 9) for first in range(0, 60, 10)]
 ACCEPT, RELEASE, REJECT, RENEW, GAP = (Acknowledge[name] for name in ("ACCEPT", "RELEASE", "REJECT", "RENEW", "GAP"))
 
 
-def wanted(member: str = "m", most: int = 500, size: int = 500, *, exact: bool = False) -> Wanted:
-    return Wanted(member, most, size, exact)
+def wanted(member: str = "m", most: int = 500, size: int = 500, *, exact: bool = False) -> AcquireRequest:
+    return AcquireRequest(member, most, size, exact)
 
 
 def begun(start: int = 0) -> InFlight:

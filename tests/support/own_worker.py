@@ -12,9 +12,9 @@ from broker.process.placement import worker_of
 from broker.workers.link import Link
 from broker.workers.messages import (
     Begin,
-    GivenConfig,
-    GivenDirectory,
     Ready,
+    WorkerConfig,
+    WorkerDirectory,
 )
 from broker.workers.worker import Worker
 from metadata.framing import encode_record, new_record
@@ -61,13 +61,13 @@ def _begin(directory: Path) -> Begin:
     given = config(directory, num_workers="2")
     begin = Begin(
         1,
-        GivenConfig(given.path, dict(given.static), dict(given.static_values), given.listening),
+        WorkerConfig(given.path, dict(given.static), dict(given.static_values), given.listening),
         node.cluster_id,
         1,
         0,
         tuple(map(encode_record, image_records(node.image))),
         frozenset(),
-        tuple(GivenDirectory(path, each, True, None) for path, each in node.directory_ids.items()),
+        tuple(WorkerDirectory(path, each, True, None) for path, each in node.directory_ids.items()),
         {},
         (),
         {"PLAINTEXT": (9092, 9093)},

@@ -12,9 +12,9 @@ from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.shard import Producer
 from coordinator.transaction.add_partitions import add_partitions, verify_partitions
-from coordinator.transaction.end_txn import Ended, complete, end_transaction
+from coordinator.transaction.end_txn import EndTxnResult, complete, end_transaction
 from coordinator.transaction.id_expiry import expired_records
-from coordinator.transaction.init_producer_id import Given, init_producer
+from coordinator.transaction.init_producer_id import InitProducerIdResult, init_producer
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
@@ -89,7 +89,7 @@ class TransactionHarness:
 
     def init(
         self, transactional_id: str = ID, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000
-    ) -> Given:
+    ) -> InitProducerIdResult:
         """Send an InitProducerId; `expected` is the producer's id and epoch."""
         effects: TransactionEffects = Effects()
         producer = None if expected is None else Producer(*expected)
@@ -97,7 +97,7 @@ class TransactionHarness:
             self.shard, transactional_id, timeout_ms, producer, self.new_producer_id, self.now, effects
         )
         code = carry_out(effects, self.write)
-        return given if code is ErrorCode.NONE else Given(code)
+        return given if code is ErrorCode.NONE else InitProducerIdResult(code)
 
     def add(
         self,
@@ -125,7 +125,7 @@ class TransactionHarness:
         *,
         transactional_id: str = ID,
         client_version: int = NEWER,
-    ) -> Ended:
+    ) -> EndTxnResult:
         """Send an EndTxn; this does not write the markers."""
         effects: TransactionEffects = Effects()
         ended = end_transaction(
@@ -139,7 +139,7 @@ class TransactionHarness:
             effects,
         )
         code = carry_out(effects, self.write)
-        return ended if code is ErrorCode.NONE else Ended(code)
+        return ended if code is ErrorCode.NONE else EndTxnResult(code)
 
     def write_markers(self) -> None:
         """Write all decided markers to all partitions."""

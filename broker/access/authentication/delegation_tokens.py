@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from config.values import Password
 from metadata.decision import Refused
-from metadata.delegation_tokens import Lifetimes, expired_tokens, is_expired
+from metadata.delegation_tokens import TokenLifetimes, expired_tokens, is_expired
 from protocol.error_codes import ErrorCode
 from runtime.ids import random_id
 from security.delegation_token import TokenCredential, token_credential, token_hmac
@@ -44,7 +44,7 @@ class DelegationTokens:
     ) -> None:
         secret = config.values["delegation.token.secret.key"]
         self.secret = secret.value if isinstance(secret, Password) else None
-        self.lifetimes = Lifetimes(
+        self.lifetimes = TokenLifetimes(
             config.get_int("delegation.token.max.lifetime.ms"), config.get_int("delegation.token.expiry.time.ms")
         )
         self._image = metadata.image
@@ -146,7 +146,7 @@ def change_end(
     return controller.submit(decision.records).then(lambda _: answer)
 
 
-def people_of(version: int, owner: str, requester: str) -> dict[str, str]:
+def owner_and_requester_fields(version: int, owner: str, requester: str) -> dict[str, str]:
     """Return the owner and the requester of a token as fields of answers in that version."""
     kind, _, name = owner.partition(":")
     people = {"principal_type": kind, "principal_name": name}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker.access.authentication.services import AuthenticationServices
     from broker.network.connection import Connection
     from broker.network.listener import Listener
-    from broker.network.plaintext import HangUps
+    from broker.network.plaintext import DisconnectWatcher
     from config import BrokerConfig
     from config.broker_config import Trial
     from runtime.deferred import Deferred
@@ -54,7 +54,7 @@ class TlsListener:
         services.timers.call_later(_LOOK_MS, self._look)
 
     def connect(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: DisconnectWatcher
     ) -> TlsTransport:
         """Return the transport of a new connection."""
         context = self._secured.context
@@ -75,7 +75,7 @@ class TlsListener:
 
     def _examine(self, wanted: BrokerConfig) -> Trial | None:
         settings = TlsSettings(wanted, self._listener.name, self._listener.security_protocol)
-        if settings.says_the_same_as(self._settings):
+        if settings.equals(self._settings):
             return None
         return TlsChange(self._settings, settings, self._secured.chain, self._allowed).problem
 

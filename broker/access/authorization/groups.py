@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker.access.authorization.rule import (
     Handle,
     Rule,
-    beside,
+    add_refused,
     changed,
     each,
     joined,
@@ -125,7 +125,7 @@ def _delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
             for topic in topics
         ]
     )
-    return beside(handle(changed(request, topics=allowed)), answer)
+    return add_refused(handle(changed(request, topics=allowed)), answer)
 
 
 def offset_fetch(access: Access, request: Struct, handle: Handle) -> Reply:

@@ -43,7 +43,7 @@ class Question(NamedTuple):
 Ask: TypeAlias = "Callable[[Access, Any], Question | None]"
 
 
-def free(_: Access, request: Struct, handle: Handle) -> Reply:
+def allow_all(_: Access, request: Struct, handle: Handle) -> Reply:
     """Allow every client."""
     return handle(request)
 
@@ -197,6 +197,6 @@ def then(reply: Reply, function: Callable[[Struct], Struct]) -> Reply:
     return None if reply is None else function(reply)
 
 
-def beside(reply: Reply, refused: Struct) -> Reply:
+def add_refused(reply: Reply, refused: Struct) -> Reply:
     """Add refused items to an answer, unless the answer is an error of the whole."""
     return then(reply, lambda answer: answer if answer.error_code else joined([answer, refused]))

@@ -18,9 +18,9 @@ from broker.access.authorization import (
 )
 from broker.access.authorization.rule import (
     Rule,
+    allow_all,
     cluster,
     each,
-    free,
     kafka_text,
     one,
     to_named,
@@ -42,7 +42,7 @@ _TRANSACTION = one(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactiona
 RULES: Mapping[ApiKey, Rule] = MappingProxyType(
     {
         ApiKey.PRODUCE: topics.produce,
-        ApiKey.FETCH: free,  # the handler checks each partition of the session, at each attempt
+        ApiKey.FETCH: allow_all,  # the handler checks each partition of the session, at each attempt
         ApiKey.LIST_OFFSETS: each("topics", to_topic(Operation.DESCRIBE)),
         ApiKey.METADATA: topics.metadata,
         ApiKey.OFFSET_COMMIT: together(_MEMBER, each("topics", to_topic(Operation.READ))),
@@ -54,8 +54,8 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.SYNC_GROUP: groups.sync,
         ApiKey.DESCRIBE_GROUPS: each("groups", to_named(Operation.DESCRIBE, ResourceType.GROUP)),
         ApiKey.LIST_GROUPS: groups.list_groups,
-        ApiKey.SASL_HANDSHAKE: free,
-        ApiKey.API_VERSIONS: free,
+        ApiKey.SASL_HANDSHAKE: allow_all,
+        ApiKey.API_VERSIONS: allow_all,
         ApiKey.CREATE_TOPICS: topics.create_topics,
         ApiKey.DELETE_TOPICS: topics.delete_topics,
         ApiKey.DELETE_RECORDS: each("topics", to_topic(Operation.DELETE)),
@@ -73,12 +73,12 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.ALTER_CONFIGS: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),
         ApiKey.ALTER_REPLICA_LOG_DIRS: resources.alter_replica_log_dirs,
         ApiKey.DESCRIBE_LOG_DIRS: _DESCRIBE,
-        ApiKey.SASL_AUTHENTICATE: free,
+        ApiKey.SASL_AUTHENTICATE: allow_all,
         ApiKey.CREATE_PARTITIONS: each("topics", to_topic(Operation.ALTER)),
-        ApiKey.CREATE_DELEGATION_TOKEN: free,  # the handler checks, if the token is for another owner
-        ApiKey.RENEW_DELEGATION_TOKEN: free,  # the client must have the HMAC, and be the owner or a renewer
-        ApiKey.EXPIRE_DELEGATION_TOKEN: free,  # the same
-        ApiKey.DESCRIBE_DELEGATION_TOKEN: free,  # the handler checks each token of another owner
+        ApiKey.CREATE_DELEGATION_TOKEN: allow_all,  # the handler checks, if the token is for another owner
+        ApiKey.RENEW_DELEGATION_TOKEN: allow_all,  # the client must have the HMAC, and be the owner or a renewer
+        ApiKey.EXPIRE_DELEGATION_TOKEN: allow_all,  # the same
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: allow_all,  # the handler checks each token of another owner
         ApiKey.DELETE_GROUPS: each("groups_names", to_named(Operation.DELETE, ResourceType.GROUP)),
         ApiKey.ELECT_LEADERS: _ALTER,
         ApiKey.INCREMENTAL_ALTER_CONFIGS: each(
@@ -93,7 +93,7 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: resources.alter_user_scram_credentials,
         ApiKey.DESCRIBE_QUORUM: _DESCRIBE,
         ApiKey.UPDATE_FEATURES: _ALTER,
-        ApiKey.DESCRIBE_CLUSTER: free,
+        ApiKey.DESCRIBE_CLUSTER: allow_all,
         ApiKey.DESCRIBE_PRODUCERS: each("topics", to_topic(Operation.READ)),
         ApiKey.UNREGISTER_BROKER: _ALTER,
         ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
@@ -102,10 +102,10 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_heartbeat,
         ApiKey.CONSUMER_GROUP_DESCRIBE: groups.describe,
-        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: free,
-        ApiKey.PUSH_TELEMETRY: free,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: allow_all,
+        ApiKey.PUSH_TELEMETRY: allow_all,
         ApiKey.LIST_CONFIG_RESOURCES: _DESCRIBE_CONFIGS,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS: free,  # the handler leaves topics out, before it makes pages
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: allow_all,  # the handler leaves topics out, before it makes pages
         ApiKey.SHARE_GROUP_HEARTBEAT: groups.consumer_heartbeat,
         ApiKey.SHARE_GROUP_DESCRIBE: groups.describe,
         ApiKey.SHARE_FETCH: _MEMBER,  # the handler checks topics, as that of Fetch does

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.access.authorization.rule import (
     Handle,
-    beside,
+    add_refused,
     changed,
     one,
     split,
@@ -58,7 +58,7 @@ def _each_topic(
     """READ on each topic. The handler is called even if none is left: the group may have an error."""
     allowed, refused = split(access, request.topics, to_topic(Operation.READ))
     answer = api.response(responses=[refuse(topic, code) for code, topics in refused.items() for topic in topics])
-    return beside(handle(changed(request, topics=allowed)), answer)
+    return add_refused(handle(changed(request, topics=allowed)), answer)
 
 
 def _not_altered(topic: Struct, topic_id: bytes, code: ErrorCode) -> Struct:

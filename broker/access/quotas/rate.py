@@ -24,7 +24,7 @@ class Rate:
         self._total = 0.0
 
     @property
-    def most_at_once(self) -> float:
+    def largest_single_amount(self) -> float:
         """Return the limit of all windows but one: a larger amount exceeds the quota in any case."""
         return self.bound * (self._window_count - 1) * self.window_ms / 1000
 

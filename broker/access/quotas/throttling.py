@@ -54,7 +54,7 @@ class Charge:
     def most_fetched(self, max_bytes: int) -> int:
         """Return how many of `max_bytes` may be fetched at once. A larger answer could never be sent."""
         rate = self._limits.fetched
-        return max_bytes if rate is None else min(max_bytes, int(rate.most_at_once))
+        return max_bytes if rate is None else min(max_bytes, int(rate.largest_single_amount))
 
     def allows_fetched(self, size: int) -> bool:
         """Whether so many bytes of records may be sent now. They are counted only if so.

@@ -45,7 +45,7 @@ _STREAMS_KEYS = (
 )
 
 
-class Kept(dict[K, V]):
+class BoundedCache(dict[K, V]):
     """A cache of the results of `find`, emptied when it is full.
 
     It is a plain dictionary: many groups ask in turn, and an LRU cache would update shared links at every look-up.
@@ -83,7 +83,7 @@ class ClusterView:
         config.subscribe((*_CONSUMER_KEYS, *_STREAMS_KEYS, *_SHARE_KEYS), lambda _: self._forget_all())
 
     def _kept(self, find: Callable[[K], V]) -> Callable[[K], V]:
-        kept = Kept(find)
+        kept = BoundedCache(find)
         self._forget.append(kept.clear)
         return kept.__getitem__
 

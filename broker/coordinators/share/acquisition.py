@@ -25,7 +25,7 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class AcquireRequest(msgspec.Struct, frozen=True):
     """A member's request. `exact`: no more than `max_records` (record_limit); else whole batches of the log."""
 
     member_id: str
@@ -39,7 +39,7 @@ def acquire_again(
     first: int,
     last: int,
     left: int,
-    wanted: Wanted,
+    wanted: AcquireRequest,
     limits: Limits,
     deadline_ms: float,
     *,
@@ -85,7 +85,7 @@ def acquire_again(
 
 
 def acquire_new(
-    log_batches: Sequence[tuple[int, int]], end_offset: int, left: int, room: int, wanted: Wanted
+    log_batches: Sequence[tuple[int, int]], end_offset: int, left: int, room: int, wanted: AcquireRequest
 ) -> list[Acquired]:
     """Return records from `end_offset` on, split at the batches of the log; as one batch if the member counts records.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import field
 
-from broker.coordinators.share.acquisition import Acquired, Wanted
+from broker.coordinators.share.acquisition import Acquired, AcquireRequest
 from broker.coordinators.share.partitions import (
     LOADING_RETRY_MS,
     SharePartition,
@@ -81,7 +81,7 @@ class ShareFetchAttempt:
         services: ShareFetchServices,
         group_id: str,
         places: list[Place],
-        wanted: Wanted,
+        wanted: AcquireRequest,
         settings: SharePartitionSettings,
         *,
         min_bytes: int,
@@ -231,7 +231,7 @@ class ShareFetchAttempt:
     def _acquire(self, readable: Readable, left: int) -> Fetched | None:
         """Acquire what the member may have of the records that were read."""
         share, batches = readable.share, readable.batches
-        wanted = Wanted(self._wanted.member_id, left, self._wanted.batch_size, self._wanted.exact)
+        wanted = AcquireRequest(self._wanted.member_id, left, self._wanted.batch_size, self._wanted.exact)
         now_ms = self._clock.monotonic_ms()
         acquired = share.in_flight.acquire(
             [(batch.first, batch.last) for batch in batches], wanted, self._settings.limits, now_ms

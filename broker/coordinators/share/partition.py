@@ -19,7 +19,7 @@ from broker.coordinators.share.acknowledgement import (
 )
 from broker.coordinators.share.acquisition import (
     Acquired,
-    Wanted,
+    AcquireRequest,
     acquire_again,
     acquire_new,
 )
@@ -96,7 +96,7 @@ class InFlight:
     # -- acquiring --------------------------------------------------------------------------------------------------
 
     def acquire(
-        self, log_batches: Sequence[tuple[int, int]], wanted: Wanted, limits: Limits, now_ms: float
+        self, log_batches: Sequence[tuple[int, int]], wanted: AcquireRequest, limits: Limits, now_ms: float
     ) -> list[Acquired]:
         """Acquire available records for a member, among those that were read.
 
@@ -126,7 +126,12 @@ class InFlight:
         return acquired
 
     def _acquire_new(
-        self, log_batches: Sequence[tuple[int, int]], left: int, wanted: Wanted, limits: Limits, deadline_ms: float
+        self,
+        log_batches: Sequence[tuple[int, int]],
+        left: int,
+        wanted: AcquireRequest,
+        limits: Limits,
+        deadline_ms: float,
     ) -> list[Acquired]:
         """Acquire records from the end offset on."""
         room = limits.record_locks - self.in_flight_count

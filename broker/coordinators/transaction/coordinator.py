@@ -199,7 +199,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
     def retry_markers(self, is_ready: Callable[[TopicPartition], bool]) -> None:
         """Write the markers that wait for partitions that are ready now."""
         for ending in list(self._ending.values()):
-            ending.hurry(is_ready)
+            ending.write_if_waiting(is_ready)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ class Ending:
         """Call `write` again after the retry delay."""
         self._retry = self._call_later(self.write)
 
-    def hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
+    def write_if_waiting(self, is_ready: Callable[[TopicPartition], bool]) -> None:
         """Call `write` now if the transaction waits for one of the partitions that are ready."""
         if self._retry is not None and self._retry.active and any(map(is_ready, self._missing)):
             self._retry.cancel()

@@ -45,7 +45,7 @@ _TRY_AGAIN = (
 NO_VERDICTS: Mapping[TopicPartition, Verdict] = MappingProxyType({})
 
 
-class Found(NamedTuple):
+class VerificationResult(NamedTuple):
     """The partitions of a request that reject their batches, and the batches that need the coordinator's verdict."""
 
     verdicts: Mapping[TopicPartition, Verdict]
@@ -84,20 +84,20 @@ def _copy_records(request: Struct) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def _look(partitions: Partitions, api_version: int, request: Struct) -> Found:
+def _look(partitions: Partitions, api_version: int, request: Struct) -> VerificationResult:
     """Return the partitions' own verdicts, and the batches for which the coordinator must be asked."""
     found = list(_batches(partitions, api_version, request))
     if len({batch.producer for batch in found}) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return Found({batch.place: refused for batch in found}, [])
-    return Found(
+        return VerificationResult({batch.place: refused for batch in found}, [])
+    return VerificationResult(
         {batch.place: batch.refused for batch in found if batch.refused is not None},
         [batch for batch in found if batch.sequence >= 0 and batch.refused is None],
     )
 
 
 def _conclude(
-    api_version: int, found: Found, codes: Mapping[TopicPartition, ErrorCode]
+    api_version: int, found: VerificationResult, codes: Mapping[TopicPartition, ErrorCode]
 ) -> Mapping[TopicPartition, Verdict]:
     """Combine the partitions' own verdicts with the coordinator's."""
     refusals = dict(found.verdicts)

@@ -93,7 +93,7 @@ class Archives:
         """Return the archive that is furthest behind in a partition."""
         return f"the archive {self._known.behind[place]}" if self._known is not None else "an archive"
 
-    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
+    def readers_from_beginning(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
         """Return archives of the topic that have nothing of a partition yet: they will read it from its beginning."""
         topic, partition = place
         archives = self._known.partitions.get(topic, {}) if self._known is not None else {}

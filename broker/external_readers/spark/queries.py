@@ -65,7 +65,7 @@ class SparkQueries:
         """Return the query that is furthest behind in a partition."""
         return f"the query {self.found.behind[place]}" if self.found is not None else "a query"
 
-    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
+    def readers_from_beginning(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
         """Return the queries that read the topic but do not know the partition yet, and when they began."""
         followers = self.found.followers.get(place[0], ()) if self.found is not None else ()
         return [(f"the query {each.name}", each.begun_ms) for each in followers if place[1] >= each.partitions]

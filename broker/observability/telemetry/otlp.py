@@ -41,7 +41,7 @@ MOST_ATTRIBUTES = 32
 Attributes = tuple[tuple[str, str], ...]
 
 
-class Point(NamedTuple):
+class DataPoint(NamedTuple):
     """A client's number. `is_counter`: a sum that only grows; `is_delta`: the growth since the last report."""
 
     name: str
@@ -51,7 +51,7 @@ class Point(NamedTuple):
     is_delta: bool
 
 
-def read_points(data: memoryview) -> Iterator[Point]:
+def read_points(data: memoryview) -> Iterator[DataPoint]:
     """Yield all numbers; a resource's attributes precede the point's own. Raises Malformed, perhaps after some."""
     for resource_metrics in messages(data, 1):
         attributes = (
@@ -66,7 +66,7 @@ def read_points(data: memoryview) -> Iterator[Point]:
                 yield from _points_of(metric, of_resource)
 
 
-def _points_of(metric: memoryview, of_resource: Attributes) -> Iterator[Point]:
+def _points_of(metric: memoryview, of_resource: Attributes) -> Iterator[DataPoint]:
     name, gauge, total = "", None, None
     for found, value in fields(metric):
         assert isinstance(value, memoryview) or found & 7 == VARINT
@@ -85,7 +85,7 @@ def _points_of(metric: memoryview, of_resource: Attributes) -> Iterator[Point]:
 
 def _points(
     data: memoryview, name: str, of_resource: Attributes, *, is_counter: bool, is_delta: bool
-) -> Iterator[Point]:
+) -> Iterator[DataPoint]:
     for point in messages(data, 1):
         number: float | None = None
         attributes = list(of_resource)
@@ -99,7 +99,7 @@ def _points(
             elif found == _ATTRIBUTE and len(attributes) < MOST_ATTRIBUTES:
                 attributes += _attribute(value)
         if number is not None:
-            yield Point(name, tuple(attributes), number, is_counter, is_delta)
+            yield DataPoint(name, tuple(attributes), number, is_counter, is_delta)
 
 
 def _attribute(key_value: memoryview) -> Attributes:

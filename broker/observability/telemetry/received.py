@@ -14,7 +14,7 @@ from operator import itemgetter
 
 import msgspec
 
-from broker.observability.telemetry.otlp import Attributes, Point, read_points
+from broker.observability.telemetry.otlp import Attributes, DataPoint, read_points
 from broker.observability.telemetry.protobuf import Malformed
 from protocol.error_codes import ErrorCode
 from protocol.records.compression import decompress
@@ -53,9 +53,9 @@ class _Client(msgspec.Struct):
     shown: set[tuple[str, Attributes]] = set()
 
 
-def read_payload(payload: bytes, compression_type: int, max_bytes: int) -> list[Point] | ErrorCode:
+def read_payload(payload: bytes, compression_type: int, max_bytes: int) -> list[DataPoint] | ErrorCode:
     """Return the points that a client pushed, or the error if they are unreadable or too large. For any thread."""
-    points: list[Point] = []
+    points: list[DataPoint] = []
     try:
         data = decompress(compression_type, payload, max_bytes)
         for point in read_points(memoryview(data)):
@@ -82,7 +82,7 @@ class ReceivedMetrics:
         #: Pushed numbers that are not shown, because there are too many, or because they have no valid name.
         self.left_out = 0
 
-    def take(self, instance_id: bytes, about: Mapping[str, str], interval_ms: int, points: Iterable[Point]) -> None:
+    def take(self, instance_id: bytes, about: Mapping[str, str], interval_ms: int, points: Iterable[DataPoint]) -> None:
         """Record what a client has pushed. `about` are labels of all its series."""
         now_ms = self._now_ms()
         self._forget(now_ms)
@@ -113,7 +113,7 @@ class ReceivedMetrics:
         client = self._clients.get(instance_id)
         return [] if client is None else list(client.series.values())
 
-    def _new(self, client: _Client, point: Point, about: Mapping[str, str]) -> Series | None:
+    def _new(self, client: _Client, point: DataPoint, about: Mapping[str, str]) -> Series | None:
         """Return a new, empty series; None if there is no room, or no valid name."""
         if not point.name or len(client.series) >= MOST_OF_A_CLIENT or self._count >= MOST_SERIES:
             return None

@@ -24,7 +24,7 @@ from protocol.records.crc32c import crc32c
 
 if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
-    from broker.observability.telemetry.otlp import Point
+    from broker.observability.telemetry.otlp import DataPoint
     from broker.observability.telemetry.received import ReceivedMetrics
     from broker.requests.context import ClientConnection
 
@@ -162,7 +162,7 @@ class ClientMetrics:
             raise Refused(error)
         return instance
 
-    def take(self, instance: ClientInstance, read: list[Point] | ErrorCode) -> ErrorCode:
+    def take(self, instance: ClientInstance, read: list[DataPoint] | ErrorCode) -> ErrorCode:
         """Record what a client has pushed, or why it could not be read; return the answer's error code."""
         error = ErrorCode.NONE
         if isinstance(read, ErrorCode):

@@ -43,7 +43,7 @@ class Mixed:
         self.keep()
         topics = sorted(self.readers, key=self.rank)
         self.fill(topics)
-        self.even_out([topic_id for topic_id in topics if len(self.readers[topic_id]) > 1])
+        self.balance_topics([topic_id for topic_id in topics if len(self.readers[topic_id]) > 1])
         return self.targets()
 
     def rank(self, topic_id: bytes) -> tuple[float, int, tuple[int, int]]:
@@ -71,7 +71,7 @@ class Mixed:
                 for partition in free:
                     self.give(owners, partition, line.next_least())
 
-    def even_out(self, topics: list[bytes]) -> None:
+    def balance_topics(self, topics: list[bytes]) -> None:
         """Balance the readers of each topic, until a whole round moves nothing."""
         last_moved = NOBODY
         for _ in range(MOST_ROUNDS):

@@ -65,7 +65,7 @@ def leave(shard: GroupShard, group: ClassicGroup, identity: Struct, effects: Gro
         code = group.check_member(member_id, identity.group_instance_id)
         if code is not ErrorCode.NONE:
             return code
-    rebalance.dismiss(shard, group, group.members[member_id], effects)
+    rebalance.drop_departed_member(shard, group, group.members[member_id], effects)
     return ErrorCode.NONE
 
 

@@ -194,7 +194,7 @@ def drop_member(shard: GroupShard, group: ClassicGroup, member_id: str) -> None:
     shard.timers.cancel(TimerKey("session", group.group_id, member_id))
 
 
-def dismiss(shard: GroupShard, group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
+def drop_departed_member(shard: GroupShard, group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
     """Drop a member that left or timed out. If its client is still there, its parked requests make it join again."""
     code = ErrorCode.UNKNOWN_MEMBER_ID
     effects.reply(group.park_join(member, None), JOIN_GROUP.response(error_code=code, member_id=UNKNOWN_MEMBER_ID))
@@ -213,7 +213,7 @@ def on_session_deadline(
         complete_if_nobody_missing(shard, group, now, effects)
     elif not member.satisfies_heartbeat:
         effects.note("group %s dropped member %s: its session timed out", group.group_id, member_id)
-        dismiss(shard, group, member, effects)
+        drop_departed_member(shard, group, member, effects)
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             rebalance_or_complete(shard, group, f"the session of {member_id} timed out", now, effects)
         else:

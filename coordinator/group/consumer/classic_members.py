@@ -66,7 +66,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
     if request.group_instance_id is None:
         old = subscribe_dynamic(group, member_id, True)
     else:
-        old = subscribe_static(draft, member_id, request.group_instance_id, is_new, speaks_classic=True)
+        old = subscribe_static(draft, member_id, request.group_instance_id, is_new, uses_classic_protocol=True)
     is_last = can_downgrade_by_replacing(shard, group, holder)
     subscription = read_first(request)
     member = with_request(old, request, subscription)

@@ -48,7 +48,7 @@ def describe_member(group: ConsumerGroup, member: ConsumerMember, cluster: Clust
         subscribed_topic_regex=member.topic_regex,
         assignment=named(has, cluster),
         target_assignment=named(group.target_of(member.member_id), cluster),
-        member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,
+        member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
     )
 
 

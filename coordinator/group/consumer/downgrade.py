@@ -26,7 +26,7 @@ from coordinator.group.shard import GroupEffects, GroupShard
 def can_downgrade(shard: GroupShard, group: ConsumerGroup, without: Collection[ConsumerMember]) -> bool:
     """Return whether the group may become classic without these members: all others use the classic protocol."""
     left = len(group.members) - len(without)
-    classic_left = group.classic_member_count - sum(member.speaks_classic for member in without)
+    classic_left = group.classic_member_count - sum(member.uses_classic_protocol for member in without)
     return 0 < left == classic_left and is_allowed(shard, left)
 
 
@@ -35,7 +35,7 @@ def can_downgrade_by_replacing(shard: GroupShard, group: ConsumerGroup, holder: 
 
     Its replacement uses the classic protocol.
     """
-    if holder is None or holder.speaks_classic:
+    if holder is None or holder.uses_classic_protocol:
         return False
     return group.classic_member_count == len(group.members) - 1 and is_allowed(shard, len(group.members))
 

@@ -63,7 +63,7 @@ def compile_expression(expression: str) -> Pattern:
     except BadExpression as error:
         shown = expression if len(expression) <= _MOST_CHARACTERS else f"{expression[:_TOLD_CHARACTERS]}..."
         raise invalid(shown, WORDS.get(str(error), str(error))) from error
-    only_re2 = find_what_only_re2_takes(expression)
+    only_re2 = find_re2_only_syntax(expression)
     if only_re2 is not None:
         raise invalid(expression, only_re2)
     return pattern
@@ -87,7 +87,7 @@ def compile_bounded(expression: str) -> Pattern:
     return pattern
 
 
-def find_what_only_re2_takes(expression: str) -> str | None:
+def find_re2_only_syntax(expression: str) -> str | None:
     """Return RE2J's error for an expression that RE2 accepts and RE2J rejects; None if both accept it."""
     names = set()
     for token in _TOKEN.finditer(expression):

@@ -130,7 +130,7 @@ class ConsumerGroup(ModernGroup):
 
     @property
     def classic_member_count(self) -> int:
-        return sum(member.speaks_classic for member in self.members.values())
+        return sum(member.uses_classic_protocol for member in self.members.values())
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Return the member of an instance id, or None."""

@@ -26,7 +26,7 @@ from coordinator.group.consumer.membership import find_group, subscribe_dynamic,
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.consumer.reconcile import Reconciliation
 from coordinator.group.consumer.records import PARTITION_METADATA, current_record, member_record, tombstone
-from coordinator.group.consumer.regex import RegexChange, are_due, remember_check, update_regexes
+from coordinator.group.consumer.regex import RegexChange, must_resolve, remember_check, update_regexes
 from coordinator.group.consumer.target import MemberTarget, next_target
 from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -119,7 +119,7 @@ def refresh_session_if_unchanged(shard: GroupShard, sender: Struct, caller: Call
         or not is_known(member, sender.instance_id, caller)
         or (sender.instance_id is not None and group.static_members.get(sender.instance_id) != member_id)
         or group.checked_version != shard.cluster.topics_version
-        or (group.subscribed_regexes and are_due(shard, group, group.subscribed_regexes, now))
+        or (group.subscribed_regexes and must_resolve(shard, group, group.subscribed_regexes, now))
     ):
         return None
     config = shard.cluster.consumer_config(group.group_id)
@@ -245,7 +245,7 @@ def reconcile(
     ).step(member)
     if step != member:
         draft.records.append(current_record(draft.group.group_id, step))
-        if not step.speaks_classic:
+        if not step.uses_classic_protocol:
             draft.after.append(lambda _: draft.watch_revocation(step))
     return step
 

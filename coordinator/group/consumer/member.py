@@ -74,7 +74,7 @@ class ConsumerMember(msgspec.Struct, frozen=True):
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     @property
-    def speaks_classic(self) -> bool:
+    def uses_classic_protocol(self) -> bool:
         return self.classic is not None
 
     def owned(self) -> Iterator[tuple[bytes, int]]:

@@ -62,7 +62,7 @@ def subscribe_dynamic(group: ConsumerGroup, member_id: str, is_joining: bool) ->
 
 
 def subscribe_static(
-    draft: Draft, member_id: str, instance_id: str, is_joining: bool, *, speaks_classic: bool = False
+    draft: Draft, member_id: str, instance_id: str, is_joining: bool, *, uses_classic_protocol: bool = False
 ) -> ConsumerMember:
     """Return the member of an instance id. A member that joins replaces one that left temporarily, and keeps its state.
 
@@ -77,7 +77,7 @@ def subscribe_static(
         return holder
     if holder is None:
         return group.members.get(member_id) or ConsumerMember(member_id)
-    if not speaks_classic and not holder.speaks_classic:
+    if not uses_classic_protocol and not holder.uses_classic_protocol:
         checks.check_instance_is_free(holder, member_id, instance_id)
     heir = replace(holder, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=0)
     draft.records += member_tombstones(group.group_id, holder.member_id)

@@ -28,11 +28,11 @@ def check_commit(
     member = group.members.get(sender.member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if not member.speaks_classic and api_version < FIRST_VERSION_WITH_EPOCHS:
+    if not member.uses_classic_protocol and api_version < FIRST_VERSION_WITH_EPOCHS:
         return ErrorCode.UNSUPPORTED_VERSION
     if epoch == member.epoch:
         return ErrorCode.NONE
-    stale = ErrorCode.ILLEGAL_GENERATION if member.speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
+    stale = ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
     if epoch > member.epoch:
         return stale
     for topic in topics:
@@ -57,4 +57,4 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
         return ErrorCode.UNKNOWN_MEMBER_ID
     if epoch == member.epoch:
         return ErrorCode.NONE
-    return ErrorCode.ILLEGAL_GENERATION if member.speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
+    return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH

@@ -64,10 +64,10 @@ def update_regexes(
     if not is_new and not group.subscribed_regexes:
         return change, False
     expressions = group.subscription([] if old is None else [old], [member]).regexes
-    return change, bool(expressions) and are_due(shard, group, expressions, now, is_new=is_new)
+    return change, bool(expressions) and must_resolve(shard, group, expressions, now, is_new=is_new)
 
 
-def are_due(
+def must_resolve(
     shard: GroupShard, group: ConsumerGroup, expressions: Collection[str], now: Now, *, is_new: bool = False
 ) -> bool:
     """Return whether a group with these expressions has to resolve them now, and has not scheduled that yet.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coordinator.group.modern.draft import ModernDraft
 from coordinator.group.shard import GroupEffects
-from coordinator.group.streams.group import Soft, StreamsGroup
+from coordinator.group.streams.group import StreamsGroup, VolatileState
 from coordinator.group.streams.member import MemberState, StreamsMember
 from coordinator.group.streams.records import group_record
 
@@ -20,7 +20,7 @@ class Draft(ModernDraft[StreamsGroup]):
         """Move the group to its next epoch."""
         self.bump_by(group_record, metadata_hash, validated_topology_epoch, assignment_configs)
 
-    def remember(self, change: Callable[[Soft], None]) -> None:
+    def remember(self, change: Callable[[VolatileState], None]) -> None:
         """Change state that is not stored. A new group loses the change and computes it again at its next heartbeat."""
 
         def apply(_: GroupEffects) -> None:

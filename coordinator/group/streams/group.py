@@ -44,7 +44,7 @@ class StreamsGroupState(Enum):
     """All members have their targets."""
 
 
-class Soft(msgspec.Struct):
+class VolatileState(msgspec.Struct):
     """The state of a group that is not stored.
 
     - `configured`: its topology in the cluster, for the version `checked_version` of the topics.
@@ -92,7 +92,7 @@ class StreamsGroup(ModernGroup):
         self.topology: Topology | None = None
         self.members: dict[str, StreamsMember] = {}
         self.targets: dict[str, Tasks] = {}
-        self.soft = Soft()
+        self.soft = VolatileState()
         # (subtopology id, partition) -> process ids
         self._active: dict[tuple[str, int], str] = {}
         self._standby: dict[tuple[str, int], set[str]] = {}

@@ -27,7 +27,7 @@ from coordinator.group.streams import checks
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.endpoints import all_endpoints
-from coordinator.group.streams.group import Soft, StreamsGroup
+from coordinator.group.streams.group import StreamsGroup, VolatileState
 from coordinator.group.streams.leave import leave
 from coordinator.group.streams.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
 from coordinator.group.streams.reconcile import Reconciliation
@@ -149,7 +149,7 @@ def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, req
     if group.topology is None:
         draft.records.append(topology_record(group.group_id, updated))
         return updated
-    if group.topology.epoch <= updated.epoch and not group.topology.is_same_as(updated):
+    if group.topology.epoch <= updated.epoch and not group.topology.equals_ignoring_order(updated):
         raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return group.topology
 
@@ -168,7 +168,7 @@ def update_configuration(draft: Draft, topology: Topology, request: Struct, *, i
         is_changed = is_changed or value != group.metadata_hash
         known = configured
 
-        def remember(soft: Soft) -> None:
+        def remember(soft: VolatileState) -> None:
             soft.configured, soft.checked_version = known, version
 
         draft.remember(remember)
@@ -231,7 +231,7 @@ def answer(
     if group.group_id in shard.groups:
         response.endpoint_information_epoch = endpoint_epoch
 
-    def remember(soft: Soft) -> None:
+    def remember(soft: VolatileState) -> None:
         soft.endpoints, soft.endpoint_epoch = known, endpoint_epoch
 
     draft.remember(remember)
@@ -280,7 +280,7 @@ def statuses(
     return updated
 
 
-def request_shutdown(soft: Soft, member_id: str) -> None:
+def request_shutdown(soft: VolatileState, member_id: str) -> None:
     """Request the shutdown of all members of the application. The first member that requests it is named."""
     soft.shutdown_by = soft.shutdown_by or member_id
 

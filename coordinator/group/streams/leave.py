@@ -7,7 +7,7 @@ from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.streams.draft import Draft
-from coordinator.group.streams.group import Soft, StreamsGroup
+from coordinator.group.streams.group import StreamsGroup, VolatileState
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.records import member_tombstones
 from protocol.error_codes import ErrorCode
@@ -34,7 +34,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
     draft = Draft(shard, group, now)
     if request.shutdown_application:
 
-        def shut_down(soft: Soft) -> None:
+        def shut_down(soft: VolatileState) -> None:
             if group.members:  # a shutdown concerns the other members
                 soft.shutdown_by = soft.shutdown_by or member.member_id
 

@@ -74,7 +74,7 @@ class Topology:
         """Topic -> the subtopology that reads it; the last one if there are several."""
         return {topic: each.subtopology_id for each in self.subtopologies for topic in each.inputs()}
 
-    def is_same_as(self, other: Topology) -> bool:
+    def equals_ignoring_order(self, other: Topology) -> bool:
         """Return whether both are equal, apart from the order of their subtopologies."""
         return self.epoch == other.epoch and self._by_id == other._by_id
 

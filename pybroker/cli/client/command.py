@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.exit_codes import INTERRUPTED, drop_output
-from pybroker.cli.terminal_escape import harmless
+from pybroker.cli.terminal_escape import escape_controls
 
 _HOW_TO_INSTALL = "pip install '.[client]' in the folder of pybroker's sources"
 
@@ -45,5 +45,5 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
 
 
 def _refuse(parser: ClientParser, line: str, code: int) -> int:
-    print(f"{parser.prog}: {harmless(line)}", file=sys.stderr)
+    print(f"{parser.prog}: {escape_controls(line)}", file=sys.stderr)
     return code

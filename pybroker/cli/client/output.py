@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from pybroker.cli.terminal_escape import harmless
+from pybroker.cli.terminal_escape import escape_controls
 
 Row = Mapping[str, object]
 
@@ -143,7 +143,7 @@ def _cut(name: str, room: int) -> str:
 
 def tell(line: str) -> None:
     """Print a line, with control characters of names escaped."""
-    print(harmless(line))
+    print(escape_controls(line))
 
 
 def _cell(value: object) -> str:
@@ -152,5 +152,5 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_cell, value)) or "-"
     if isinstance(value, Mapping):
-        return " ".join(harmless(f"{key}={each}") for key, each in value.items()) or "-"
-    return str(value).lower() if isinstance(value, bool) else harmless(str(value))
+        return " ".join(escape_controls(f"{key}={each}") for key, each in value.items()) or "-"
+    return str(value).lower() if isinstance(value, bool) else escape_controls(str(value))

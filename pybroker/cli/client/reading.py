@@ -80,7 +80,7 @@ class Reading(ABC):
         """Read these partitions from now on."""
 
 
-class Alone(Reading):
+class GrouplessReader(Reading):
     """Reads without a group, from any offset."""
 
     _places: Sequence[Place] = ()

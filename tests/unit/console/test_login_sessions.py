@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from console import main
 from console.application import make_application
 from console.cluster.client import Client
-from console.errors import Refused, Unanswered
+from console.errors import BrokerUnavailable, Refused
 from console.login_sessions import LoginSessions
 from console.logs.readable import ReadableLogDirectories
 from console.pages.login import local_path
@@ -35,7 +35,7 @@ class Clerk(MadeUpClient):
 
 def enter(user: str, password: str) -> Sources:
     if password == "asleep":
-        raise Unanswered("no broker answers")
+        raise BrokerUnavailable("no broker answers")
     if (user, password) != ("clerk", "secret"):
         raise Refused("User or password is wrong")
     client = cast(Client, Clerk())
@@ -167,7 +167,7 @@ def test_expired_sessions_are_deleted_without_requests(
     now += 2
 
     async def tidy_for_a_while() -> None:
-        tidying = asyncio.create_task(main.tidy(sessions))
+        tidying = asyncio.create_task(main.remove_expired_sessions(sessions))
         for _ in range(5):
             await asyncio.sleep(0)
         tidying.cancel()

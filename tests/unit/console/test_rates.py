@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from console.errors import Unanswered
+from console.errors import BrokerUnavailable
 from console.rates import Scraper, read_samples
 
 TEXT = """\
@@ -94,7 +94,7 @@ def test_failed_request_is_reported_and_retried(
     endpoint = Endpoint(failure, TEXT)
     asked = scraper(monkeypatch, endpoint)
     for _ in range(3):
-        with pytest.raises(Unanswered, match="9404/totals: "):
+        with pytest.raises(BrokerUnavailable, match="9404/totals: "):
             asked.samples()
     assert len(endpoint.asked) == 1
     clocks.pass_by(2.0)

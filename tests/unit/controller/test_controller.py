@@ -24,7 +24,7 @@ def harness() -> ControllerHarness:
 def fail(harness: ControllerHarness, path: str) -> None:
     """Let a log directory fail."""
     assert harness.publisher.directory_failed(path)
-    harness.controller.lose_directories(harness.publisher.online_directories())
+    harness.controller.keep_online_directories(harness.publisher.online_directories())
 
 
 def test_topic_is_one_batch_and_is_published(harness: ControllerHarness):

@@ -6,8 +6,8 @@ import pytest
 
 from metadata.decision import Refused
 from metadata.delegation_tokens import (
-    Lifetimes,
     NewToken,
+    TokenLifetimes,
     create_token,
     describe_tokens,
     expire_token,
@@ -21,7 +21,7 @@ from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 ALICE, BOB, CAROL, DAVE = (f"User:{name}" for name in ("alice", "bob", "carol", "dave"))
-LIFETIMES = Lifetimes(longest_ms=1_000, unless_renewed_ms=100)
+LIFETIMES = TokenLifetimes(longest_ms=1_000, unless_renewed_ms=100)
 NOW_MS = 50_000
 
 

@@ -45,9 +45,9 @@ class Telling(FileSystem):
         self.furthest_ahead = max(self.furthest_ahead, position + size - done)
         super().read_ahead(handle, position, size)
 
-    def keep_from_reading_ahead(self, handle: int) -> None:
+    def disable_read_ahead(self, handle: int) -> None:
         self.hinted_before_reading = not self.ahead and not self.read
-        super().keep_from_reading_ahead(handle)
+        super().disable_read_ahead(handle)
 
 
 @pytest.fixture

@@ -75,25 +75,25 @@ class Stage:
 
     def _open(self) -> None:
         topic = {"name": self.name, "num_partitions": 1, "replication_factor": 1}
-        self.patiently(CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, ErrorCode.TOPIC_ALREADY_EXISTS)
-        metadata = self.patiently(METADATA, {"topics": [{"name": self.name}], "allow_auto_topic_creation": False})
+        self.with_retries(CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, ErrorCode.TOPIC_ALREADY_EXISTS)
+        metadata = self.with_retries(METADATA, {"topics": [{"name": self.name}], "allow_auto_topic_creation": False})
         self._brokers = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
         self.cluster_id = metadata.cluster_id or ""
         self.topic_id = metadata.topics[0].topic_id
         self._addresses[Destination.LEADER] = self._brokers[metadata.topics[0].partitions[0].leader_id]
         for destination, kind in _KINDS.items():
             fields = {"key": self.name, "key_type": kind, "coordinator_keys": [self.name]}
-            found = self.patiently(FIND_COORDINATOR, fields)
+            found = self.with_retries(FIND_COORDINATOR, fields)
             node = found.coordinators[0] if found.coordinators else found
             self._addresses[destination] = Address(node.host, node.port)
 
     def close(self) -> None:
         """Delete the objects and close the connections."""
         try:
-            self.patiently(
+            self.with_retries(
                 DELETE_TOPICS, {"topics": [{"name": self.name}], "topic_names": [self.name], "timeout_ms": 30_000}
             )
-            self.patiently(
+            self.with_retries(
                 DELETE_GROUPS,
                 {"groups_names": [self.name]},
                 ErrorCode.GROUP_ID_NOT_FOUND,
@@ -110,7 +110,7 @@ class Stage:
         served = self.versions.get(api.key, range(0))
         return min(max(served, default=0), api.current.max)
 
-    def patiently(
+    def with_retries(
         self, api: Api, fields: dict[str, Any], *also: ErrorCode, destination: Destination = Destination.ANY
     ) -> Struct:
         """Send a request until the broker is ready, and return the answer. Raises LinkBroken, WrongAnswer."""
@@ -179,7 +179,7 @@ class Stage:
         fields = {"acks": -1, "timeout_ms": 30_000}
         version = self.newest(PRODUCE)
         topic = {**self.topic(version, 13), "partition_data": [data]}
-        self.patiently(PRODUCE, {**fields, "topic_data": [topic]}, destination=Destination.LEADER)
+        self.with_retries(PRODUCE, {**fields, "topic_data": [topic]}, destination=Destination.LEADER)
         self.next_offset += 1
 
     def producer(self) -> tuple[int, int]:
@@ -190,7 +190,7 @@ class Stage:
             "producer_id": -1,
             "producer_epoch": -1,
         }
-        answer = self.patiently(INIT_PRODUCER_ID, fields, destination=Destination.TRANSACTION)
+        answer = self.with_retries(INIT_PRODUCER_ID, fields, destination=Destination.TRANSACTION)
         self._producer = (answer.producer_id, answer.producer_epoch)
         return self._producer
 

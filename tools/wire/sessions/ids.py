@@ -59,7 +59,7 @@ class Ids:
         """Return the new id for a recorded one; the recorded one if none is known."""
         return self._known.get((KINDS[name], scope, recorded), recorded)
 
-    def put_into(self, request: Struct, group: str = "") -> bool:
+    def replace_in(self, request: Struct, group: str = "") -> bool:
         """Replace the ids in a recorded request; return whether anything changed."""
         group = getattr(request, "group_id", group) or ""
         changed = False
@@ -74,7 +74,7 @@ class Ids:
                 for each in old if isinstance(old, list) else [old]:
                     # a default is shared, refuses changes, and has no ids
                     if isinstance(each, Struct) and each != each.struct_type.default():
-                        changed |= self.put_into(each, group)
+                        changed |= self.replace_in(each, group)
         return changed
 
     def _value(self, field: Field, old: Any, scope: str, group: str) -> Any:

@@ -159,7 +159,7 @@ class Player:
         if request is None or pending.api is None:
             return frame, ""
         group = getattr(request, "group_id", None) or ""
-        if self._ids.put_into(request):
+        if self._ids.replace_in(request):
             head = encode_request_header(pending.api, pending.version, pending.correlation_id, pending.client_id)
             with suppress(EncodeError):  # then it is sent unchanged
                 frame = head + pending.api.request.encode(pending.version, request)

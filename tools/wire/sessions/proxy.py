@@ -36,7 +36,7 @@ LARGE_BYTES = 1 << 28
 _CONNECT_S = 10
 
 
-class Room:
+class FrameMemory:
     """The memory in bytes for large frames of one direction."""
 
     def __init__(self, size_bytes: int = LARGE_BYTES) -> None:
@@ -80,7 +80,7 @@ class Proxy:
         self._ports: dict[Address, int] = {}
         self._sessions: set[asyncio.Task[None]] = set()
         self._number = 0
-        self.rooms = (Room(), Room())
+        self.rooms = (FrameMemory(), FrameMemory())
         self._opening = asyncio.Lock()
 
     async def start(self) -> list[Address]:

@@ -17,7 +17,7 @@ from tools.wire.sessions.addresses import Address
 from tools.wire.sessions.link import Link
 from tools.wire.sessions.plain import plain
 from tools.wire.sessions.player import PASSING, error_codes
-from tools.wire.traces.fields import Seen, walk
+from tools.wire.traces.fields import FieldSpan, walk
 from tools.wire.traces.steps import Row, Step, rows_of
 
 _TIMEOUT_S = 30
@@ -43,11 +43,11 @@ class PendingRequest:
         """Return API and version."""
         return f"{self.api.name} v{self.version}"
 
-    def header(self) -> list[Seen]:
+    def header(self) -> list[FieldSpan]:
         """Return the size and the header's fields."""
         return _framed(walk(REQUEST_HEADER, self.api.request_header_version(self.version), self.data, 4), self.data)
 
-    def body(self) -> list[Seen]:
+    def body(self) -> list[FieldSpan]:
         """Return the fields of the request."""
         header = self.header()
         start = header[-1].position + header[-1].size
@@ -86,8 +86,8 @@ class Exchange:
         return request, self.answer_step(f"broker -> {who}: {name}, answer", answer_about)
 
 
-def _framed(pieces: Any, data: bytes) -> list[Seen]:
-    return [Seen("size", "int32", 0, SIZE_BYTES, int.from_bytes(data[:SIZE_BYTES], "big")), *pieces]
+def _framed(pieces: Any, data: bytes) -> list[FieldSpan]:
+    return [FieldSpan("size", "int32", 0, SIZE_BYTES, int.from_bytes(data[:SIZE_BYTES], "big")), *pieces]
 
 
 class Client:

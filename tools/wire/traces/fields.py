@@ -15,7 +15,7 @@ from tools.data.java_text import JsonValue
 from tools.wire.sessions.plain import HIDDEN, SECRETS, text_or_base64
 
 
-class Seen(NamedTuple):
+class FieldSpan(NamedTuple):
     """A piece of a message: its path, its type, its position in the buffer, and its value.
 
     A list has a piece with its count before its fields, and a nullable struct one with its null mark.
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     value: JsonValue
 
 
-def walk(message: Message, version: int, buffer: bytes, position: int = 0) -> Iterator[Seen]:
+def walk(message: Message, version: int, buffer: bytes, position: int = 0) -> Iterator[FieldSpan]:
     """Yield the pieces of a message in wire order, without gaps. The bytes must be a valid message."""
     yield from _Walker(version, buffer, position).fields(message, "", version in message.flexible)
 
@@ -39,7 +39,7 @@ class _Walker:
         self._buffer = buffer
         self._position = position
 
-    def fields(self, kind: StructType, path: str, flexible: bool) -> Iterator[Seen]:
+    def fields(self, kind: StructType, path: str, flexible: bool) -> Iterator[FieldSpan]:
         layout = Layout(kind, self._version, flexible)
         for field in layout.plain:
             place = f"{path}.{field.name}" if path else field.name
@@ -48,7 +48,7 @@ class _Walker:
         if flexible:
             yield from self._tagged(layout, path)
 
-    def _tagged(self, layout: Layout, path: str) -> Iterator[Seen]:
+    def _tagged(self, layout: Layout, path: str) -> Iterator[FieldSpan]:
         start, count = self._position, self._varint()
         yield self._seen(f"{path}.(tags)" if path else "(tags)", "tagged fields", start, count)
         known = {tag_of(field): field for field in layout.tagged}
@@ -74,7 +74,7 @@ class _Walker:
 
     def _value(
         self, kind: Primitive | Array | StructType, path: str, flexible: bool, nullable: bool = False
-    ) -> Iterator[Seen]:
+    ) -> Iterator[FieldSpan]:
         start = self._position
         if isinstance(kind, StructType):
             if nullable:
@@ -94,7 +94,7 @@ class _Walker:
         else:
             yield self._of_length(kind, path, flexible)
 
-    def _of_length(self, kind: Primitive, path: str, flexible: bool) -> Seen:
+    def _of_length(self, kind: Primitive, path: str, flexible: bool) -> FieldSpan:
         start = self._position
         if flexible:
             size = self._varint() - 1
@@ -112,8 +112,8 @@ class _Walker:
             value = f"{size} bytes" if kind.name == "records" else text_or_base64(data)
         return self._seen(path, kind.name, start, value)
 
-    def _seen(self, path: str, kind: str, start: int, value: JsonValue) -> Seen:
-        return Seen(path, kind, start, self._position - start, value)
+    def _seen(self, path: str, kind: str, start: int, value: JsonValue) -> FieldSpan:
+        return FieldSpan(path, kind, start, self._position - start, value)
 
     def _varint(self) -> int:
         value, self._position = read_unsigned_varint(self._buffer, self._position)
@@ -131,7 +131,7 @@ _HEADER = (
 )
 
 
-def batch_fields(buffer: bytes, position: int = 0) -> Iterator[Seen]:
+def batch_fields(buffer: bytes, position: int = 0) -> Iterator[FieldSpan]:
     """Yield the header of the v2 batch at `position`, then its records as they are stored."""
     header = parse_header(buffer, position)
     start = position
@@ -143,9 +143,9 @@ def batch_fields(buffer: bytes, position: int = 0) -> Iterator[Seen]:
             shown = _attributes(header)
         elif name == "crc":
             shown = f"{value:#010x}"
-        yield Seen(name, code, start, size, shown)
+        yield FieldSpan(name, code, start, size, shown)
         start += size
-    yield Seen("records", "bytes", start, header.size_bytes - HEADER_SIZE, f"{header.record_count} records")
+    yield FieldSpan("records", "bytes", start, header.size_bytes - HEADER_SIZE, f"{header.record_count} records")
 
 
 def _attributes(header: BatchHeader) -> str:

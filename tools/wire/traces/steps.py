@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tools.data.java_text import JsonValue
-from tools.wire.traces.fields import Seen
+from tools.wire.traces.fields import FieldSpan
 
 #: The shown bytes of a field; JSON has all.
 _SHOWN_BYTES = 12
@@ -40,7 +40,7 @@ class Step:
     rows: tuple[Row, ...]
 
 
-def rows_of(pieces: Iterable[Seen], buffer: bytes) -> tuple[Row, ...]:
+def rows_of(pieces: Iterable[FieldSpan], buffer: bytes) -> tuple[Row, ...]:
     """Return the rows of pieces of a message or a batch, with their bytes."""
     return tuple(
         Row(each.path, each.value, each.position, buffer[each.position : each.position + each.size]) for each in pieces

@@ -33,7 +33,7 @@ class Archive:
     def name_of(self, partition: tuple[str, int]) -> str:
         return "the archive"
 
-    def awaited_by(self, partition: tuple[str, int]) -> Sequence[tuple[str, int]]:
+    def readers_from_beginning(self, partition: tuple[str, int]) -> Sequence[tuple[str, int]]:
         return [] if self.since_ms is None else [("the archive", self.since_ms)]
 
     def stop(self) -> None:

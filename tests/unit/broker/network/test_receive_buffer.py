@@ -61,7 +61,7 @@ def test_start_of_a_frame_is_moved_to_the_front():
     """So that it is decoded in one piece with its rest."""
     receive, _ = buffer_and_loop()
     receive.claim(5)
-    room = receive.room_behind(b"head")
+    room = receive.space_after(b"head")
     room[:4] = b"tail"
 
     assert bytes(receive.view[5:13]) == b"headtail"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.network import tls
-from broker.network.plaintext import HangUps
+from broker.network.plaintext import DisconnectWatcher
 from broker.network.tls import TlsTransport
 from runtime.deferred import Deferred
 from tests.support.certificates import Authority
@@ -106,7 +106,7 @@ class Pair:
         ours.setblocking(False)
         theirs.setblocking(False)
         self.loop, self.steps, self.connection = SocketLoop(), Steps(), Connection()
-        self.hang_ups = HangUps(self.loop)  # type: ignore[arg-type]
+        self.hang_ups = DisconnectWatcher(self.loop)  # type: ignore[arg-type]
         self.fd = ours.fileno()
         self.filled = 0
         self.transport = TlsTransport(

@@ -189,8 +189,8 @@ def test_partitions_of_other_workers_are_known_not_hosted(broker: DataBroker) ->
     """
     broker.topic("t", 1)
     partitions = broker.partitions
-    partitions.note_elsewhere("t", TOPIC_ID, 1)
-    partitions.note_elsewhere("u", b"u" * 16, 0)
+    partitions.note_remote("t", TOPIC_ID, 1)
+    partitions.note_remote("u", b"u" * 16, 0)
 
     assert [partitions.is_elsewhere("t", index) for index in range(3)] == [False, True, False]
     assert partitions.get("t", 1) is partitions.get("u", 0) is partitions.get_by_id(b"u" * 16, 0) is None

@@ -10,13 +10,13 @@ import pytest
 from broker.replicas.time_look_ups import TimeLookUps
 from runtime.deferred import Deferred
 from storage.index.time import TimestampOffset
-from storage.log.batch_search import BatchGone, BatchSearch, Searched
+from storage.log.batch_search import BatchGone, BatchSearch, SearchResult
 from storage.segment.scan import Entry
 from tests.support.fake_loop import FakeLoop
 from tests.support.instant_workers import InstantWorkers
 
 A_SEARCH = BatchSearch("no such file", Entry(0, 100, 0, 0, 0, 2, None), 0, False, 0, 1)
-FOUND = Searched(TimestampOffset(1, 1), 1)
+FOUND = SearchResult(TimestampOffset(1, 1), 1)
 
 
 class Stage:
@@ -26,12 +26,12 @@ class Stage:
         self.loop = FakeLoop()
         self.workers = InstantWorkers()
         self.workers.held = True
-        self.outcome: Searched | Exception = FOUND
+        self.outcome: SearchResult | Exception = FOUND
         self.workers.run = lambda function, *args: self._outcome()  # type: ignore[method-assign]
         self.look_ups = TimeLookUps(self.workers, self.loop.call_soon)  # type: ignore[arg-type]
         self.log: list[tuple[str, object]] = []
 
-    def _outcome(self) -> Searched:
+    def _outcome(self) -> SearchResult:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome

@@ -5,7 +5,7 @@ import pytest
 import config.errors
 import protocol.records.errors
 import storage.errors
-from broker.requests.error_code_map import ERROR_CODES, error_code_of, fenced_in_words_of
+from broker.requests.error_code_map import ERROR_CODES, error_code_of, fenced_code_for
 from protocol.error_codes import ErrorCode
 
 ROOTS = (storage.errors.StorageError, protocol.records.errors.RecordsError, config.errors.ConfigError)
@@ -44,6 +44,6 @@ def test_subclasses_follow_their_nearest_listed_ancestor(error, code):
 def test_fenced_producers_get_a_code_that_they_know():
     """KIP-588: a client that does not know the newer code gets the one that preceded it."""
     fenced = ErrorCode.PRODUCER_FENCED
-    assert fenced_in_words_of(1, 2, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert fenced_in_words_of(2, 2, fenced) is fenced
-    assert fenced_in_words_of(1, 2, ErrorCode.NONE) is ErrorCode.NONE
+    assert fenced_code_for(1, 2, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert fenced_code_for(2, 2, fenced) is fenced
+    assert fenced_code_for(1, 2, ErrorCode.NONE) is ErrorCode.NONE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
-from broker.workers.messages import Beat
+from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, LivenessMonitor
+from broker.workers.messages import LivenessCheck
 from runtime.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 
@@ -20,7 +20,7 @@ class Process:
         self.asked: list[Deferred[None]] = []
 
     def ask(self, message: object) -> Deferred[None]:
-        assert message == Beat()
+        assert message == LivenessCheck()
         self.asked.append(Deferred())
         if self.answers:
             self.asked[-1].resolve(None)
@@ -32,7 +32,7 @@ class Observed:
         self.loop = FakeLoop()
         self.link: Any = Process()
         self.silences = 0
-        self.pulse = Pulse(self.loop, self.link, self._silent)
+        self.pulse = LivenessMonitor(self.loop, self.link, self._silent)
         self.pulse.start()
 
     def _silent(self) -> None:

@@ -10,7 +10,7 @@ from broker.metadata_publisher import MetadataPublisher
 from broker.process.placement import worker_of
 from broker.workers.messages import (
     AutoCreate,
-    Placed,
+    PartitionDirectories,
     Records,
     Verify,
 )
@@ -142,7 +142,11 @@ def test_reports_of_a_worker_go_to_the_main_process() -> None:
     follower.controller.record_placements([(b"id", 1, b"directory")])
     assert not follower.topics.ensure("used").done
     RemoteVerifier(follower.link).verify("x", [], 12)
-    assert follower.link.messages == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
+    assert follower.link.messages == [
+        PartitionDirectories(((b"id", 1, b"directory"),)),
+        AutoCreate(("used",)),
+        Verify("x", (), 12),
+    ]
 
 
 def test_automatic_topic_creation_counts_to_the_quota() -> None:

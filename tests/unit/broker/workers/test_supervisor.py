@@ -55,7 +55,7 @@ def test_unsendable_records_restart_all_workers(
             raise MemoryError
 
     monkeypatch.setattr(WorkerHandle, "follow", follow)
-    monkeypatch.setattr(WorkerHandle, "begin_anew", lambda member: ended.append(member))
+    monkeypatch.setattr(WorkerHandle, "restart_process", lambda member: ended.append(member))
     owner.with_topics(NewTopic("t", 1, 1))
     assert owner.controller.image.topic("t") is not None
     assert ended == calls

@@ -14,10 +14,10 @@ import pytest
 from broker.coordinators.transaction.markers import Marker
 from broker.process.placement import worker_of
 from broker.workers.messages import (
-    Mark,
     Open,
     Records,
     Stop,
+    WriteMarker,
 )
 from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
@@ -105,13 +105,13 @@ def test_clients_are_served_once_all_is_hosted(tmp_path: Path, monkeypatch: pyte
         followed = owner.link.ask(Records(1, tuple(map(encode_record, records))))
         owner.link.tell(Open())
         marker = Marker(Producer(7, 1), True, 0)
-        marked = owner.link.ask(Mark(marker, "many", own[-1]))
+        marked = owner.link.ask(WriteMarker(marker, "many", own[-1]))
         assert await done(marked) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (followed.done, hosted) == (False, [])
         await done(followed)
         assert hosted == [True]
-        assert await owner.answer(Mark(marker, "many", own[-1])) is ErrorCode.NONE
-        assert await owner.answer(Mark(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await owner.answer(WriteMarker(marker, "many", own[-1])) is ErrorCode.NONE
+        assert await owner.answer(WriteMarker(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await owner.answer(Stop()) == {}
 
     run(tmp_path, scenario)

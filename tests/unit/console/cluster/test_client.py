@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from console.cluster import client as client_module
 from console.cluster.client import Client
 from console.cluster.values import Lag
-from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
+from console.errors import BrokerRejected, BrokerUnavailable, ConsoleError, NotFound, Refused
 from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError
 
@@ -83,11 +83,11 @@ def test_unresponsive_broker_is_waited_for_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(client_module, "Session", connect)
     client = Client("127.0.0.1:9092")
     for _ in range(3):
-        with pytest.raises(Unanswered, match="no broker answers"):
+        with pytest.raises(BrokerUnavailable, match="no broker answers"):
             client.topics()
     assert tries == [0.5]
     now += 2
-    with pytest.raises(Unanswered):
+    with pytest.raises(BrokerUnavailable):
         client.topics()
     assert tries == [0.5, 12.5]
 
@@ -95,14 +95,14 @@ def test_unresponsive_broker_is_waited_for_once(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, NotThere),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, NotFound),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, Refused),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, Refused),
-        (KafkaError.INVALID_CONFIG, Declined),
-        (KafkaError.TOPIC_ALREADY_EXISTS, Declined),
-        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Unanswered),
-        (KafkaError._ALL_BROKERS_DOWN, Unanswered),
-        (None, Unanswered),
+        (KafkaError.INVALID_CONFIG, BrokerRejected),
+        (KafkaError.TOPIC_ALREADY_EXISTS, BrokerRejected),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, BrokerUnavailable),
+        (KafkaError._ALL_BROKERS_DOWN, BrokerUnavailable),
+        (None, BrokerUnavailable),
     ],
 )
 def test_errors_of_the_broker_have_an_http_status(
@@ -116,7 +116,7 @@ def test_errors_of_the_broker_have_an_http_status(
         raise CommandError("told so", code)
     with client.session():
         pass
-    assert len(made) == (2 if kind is Unanswered else 1)
+    assert len(made) == (2 if kind is BrokerUnavailable else 1)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_unknown_users_are_no_error(monkeypatch: pytest.MonkeyPatch, code: int, 
     monkeypatch.setattr(client_module, "Session", connect)
     assert Client("127.0.0.1:9092").is_known() is is_known
     code = KafkaError._SSL
-    with pytest.raises(Unanswered):
+    with pytest.raises(BrokerUnavailable):
         Client("127.0.0.1:9092").is_known()
 
 

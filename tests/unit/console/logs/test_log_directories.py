@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.log_directories import LogDirectories
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -48,7 +48,7 @@ def test_directory_has_segments_and_other_files(logs: LogDirectories) -> None:
     assert (folder.topic, folder.partition, folder.size_bytes) == ("orders", 2, 8)
     assert folder.segment(0).size_bytes == 5
     assert [each.name for each in folder.others] == ["leader-epoch-checkpoint"]
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         folder.segment(7)
 
 
@@ -69,5 +69,5 @@ def test_directory_has_segments_and_other_files(logs: LogDirectories) -> None:
     ],
 )
 def test_other_directories_are_not_read(logs: LogDirectories, directory: int, name: str) -> None:
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         logs.folder(directory, name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.errors import NotThere
+from console.errors import NotFound
 from console.logs.batches import read_batch, read_batches
 from console.logs.folder import read_folder
 from console.logs.lookup import find
@@ -58,7 +58,7 @@ def test_steps_are_segment_entry_and_batches(
 @pytest.mark.parametrize("offset", [0, 9, 95, 180])
 def test_offsets_without_a_batch(folder: Path, offset: int) -> None:
     """Before the first segment, between two, behind the last."""
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         find(read_folder(str(folder)), offset)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from coordinator.transaction.end_txn import Ended
+from coordinator.transaction.end_txn import EndTxnResult
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.error_codes import ErrorCode
@@ -18,7 +18,7 @@ _S, _E = TransactionState, ErrorCode
 def test_newer_protocol_bumps_the_epoch(h, commit):
     """S20.10, S20.18: the decision is written, then answered; then the markers and the completion follow."""
     h.add((PID, 0), "t-0")
-    assert h.end((PID, 0), commit) == Ended(_E.NONE, PID, 1)
+    assert h.end((PID, 0), commit) == EndTxnResult(_E.NONE, PID, 1)
     found = h[ID]
     assert found.state is (_S.PREPARE_COMMIT if commit else _S.PREPARE_ABORT)
     assert (found.producer_epoch, found.partitions) == (1, places("t-0"))
@@ -34,7 +34,7 @@ def test_newer_protocol_bumps_the_epoch(h, commit):
 def test_older_protocol_keeps_its_epoch(h, commit):
     for _ in range(2):
         h.add((PID, 0), "t-0", client_version=OLDER)
-        assert h.end((PID, 0), commit, client_version=OLDER) == Ended(_E.NONE, PID, 0)
+        assert h.end((PID, 0), commit, client_version=OLDER) == EndTxnResult(_E.NONE, PID, 0)
         h.write_markers()
     assert (h[ID].producer_epoch, h[ID].client_version) == (0, 0)
 
@@ -87,7 +87,7 @@ def test_newer_protocol_recognises_a_retry_by_its_epoch(h, state, commit, epoch,
     before, written = h[ID], len(h.log)
     answer = h.end((PID, epoch), commit)
     if expected is ABORTED:
-        assert answer == Ended(_E.NONE, PID, before.producer_epoch + 1)
+        assert answer == EndTxnResult(_E.NONE, PID, before.producer_epoch + 1)
         assert (h[ID].state, h[ID].partitions, h[ID].start_ms) == (_S.PREPARE_ABORT, frozenset(), h.wall_ms)
         return
     assert answer.code is expected
@@ -137,7 +137,7 @@ def test_unknown_producers_are_rejected(h, client_version, producer, transaction
     h.add((PID, 0), "t-0", client_version=client_version)
     before = h[ID]
     answer = h.end(producer, True, transactional_id=transactional_id, client_version=client_version)
-    assert answer == Ended(code)
+    assert answer == EndTxnResult(code)
     assert h[ID] == before
 
 
@@ -157,7 +157,7 @@ def test_last_epoch_is_followed_by_another_producer_id(h, commit):
     while h.init().producer_epoch < LAST:
         pass
     h.add((PID, LAST), "t-0")
-    assert h.end((PID, LAST), commit) == Ended(_E.NONE, PID + 1, 0)
+    assert h.end((PID, LAST), commit) == EndTxnResult(_E.NONE, PID + 1, 0)
     prepared = h[ID]
     assert (prepared.producer_id, prepared.producer_epoch, prepared.next_producer_id) == (PID, LAST + 1, PID + 1)
     assert h.end((PID, LAST), commit).code is _E.CONCURRENT_TRANSACTIONS
@@ -165,7 +165,7 @@ def test_last_epoch_is_followed_by_another_producer_id(h, commit):
     complete = h[ID]
     assert (complete.producer_id, complete.producer_epoch) == (PID + 1, 0)
     assert (complete.previous_producer_id, complete.next_producer_id) == (PID, -1)
-    assert h.end((PID, LAST), commit) == Ended(_E.NONE, PID + 1, 0)
+    assert h.end((PID, LAST), commit) == EndTxnResult(_E.NONE, PID + 1, 0)
     assert h.end((PID, LAST), not commit).code is _E.INVALID_TXN_STATE
     assert h.add((PID + 1, 0), "t-0") is _E.NONE
 

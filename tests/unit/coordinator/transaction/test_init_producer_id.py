@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.transaction.init_producer_id import Given, check_init
+from coordinator.transaction.init_producer_id import InitProducerIdResult, check_init
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.error_codes import ErrorCode
@@ -25,7 +25,7 @@ def at_epoch(h: TransactionHarness, epoch: int) -> None:
 
 def test_new_id_is_written_before_the_response(h):
     """S20.7: the producer id is in the log before the response."""
-    assert h.init(timeout_ms=5_000) == Given(ErrorCode.NONE, PID, 0)
+    assert h.init(timeout_ms=5_000) == InitProducerIdResult(ErrorCode.NONE, PID, 0)
     assert len(h.log) == 1
     found = h[ID]
     assert (found.state, found.timeout_ms, found.start_ms) == (TransactionState.EMPTY, 5_000, -1)
@@ -34,14 +34,14 @@ def test_new_id_is_written_before_the_response(h):
 
 def test_failed_write_changes_nothing(h):
     h.failure = ErrorCode.NOT_COORDINATOR
-    assert h.init() == Given(ErrorCode.NOT_COORDINATOR)
+    assert h.init() == InitProducerIdResult(ErrorCode.NOT_COORDINATOR)
     assert ID not in h.shard.transactions
 
 
 def test_each_producer_gets_the_next_epoch(h):
     """S20.17: the producer before is fenced."""
     h.init()
-    assert h.init(timeout_ms=7) == Given(ErrorCode.NONE, PID, 1)
+    assert h.init(timeout_ms=7) == InitProducerIdResult(ErrorCode.NONE, PID, 1)
     assert h[ID].timeout_ms == 7
     assert h.add((PID, 0), "t-0") is ErrorCode.PRODUCER_FENCED
 
@@ -71,7 +71,7 @@ def test_open_transaction_is_aborted_first(h):
     assert h[ID].partitions == places("t-0", "t-1")
     assert h.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
     h.write_markers()
-    assert h.init() == Given(ErrorCode.NONE, PID, 2)
+    assert h.init() == InitProducerIdResult(ErrorCode.NONE, PID, 2)
 
 
 def test_older_protocol_fences_before_it_aborts():
@@ -81,7 +81,7 @@ def test_older_protocol_fences_before_it_aborts():
     assert h.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
     assert (h[ID].state, h[ID].producer_epoch, h[ID].client_version) == (TransactionState.PREPARE_ABORT, 1, 0)
     h.write_markers()
-    assert h.init() == Given(ErrorCode.NONE, PID, 2)
+    assert h.init() == InitProducerIdResult(ErrorCode.NONE, PID, 2)
 
 
 def test_failed_abort_uses_no_epoch(h):
@@ -99,14 +99,14 @@ def test_failed_abort_uses_no_epoch(h):
 
 def test_producer_continues_from_its_epoch(h):
     h.init()
-    assert h.init(expected=(PID, 0)) == Given(ErrorCode.NONE, PID, 1)
+    assert h.init(expected=(PID, 0)) == InitProducerIdResult(ErrorCode.NONE, PID, 1)
 
 
 def test_producer_that_missed_the_response_gets_it_again(h):
     """Until another producer takes the id over."""
     h.init()
     h.init(expected=(PID, 0))
-    assert [h.init(expected=(PID, 0)) for _ in range(2)] == [Given(ErrorCode.NONE, PID, 1)] * 2
+    assert [h.init(expected=(PID, 0)) for _ in range(2)] == [InitProducerIdResult(ErrorCode.NONE, PID, 1)] * 2
     h.init()
     assert h.init(expected=(PID, 0)).code is ErrorCode.PRODUCER_FENCED
     assert h.init(expected=(PID, 1)).code is ErrorCode.PRODUCER_FENCED
@@ -116,13 +116,13 @@ def test_producer_that_missed_the_response_gets_it_again(h):
 def test_unknown_producers_are_fenced(h, expected):
     h.init()
     before = h[ID]
-    assert h.init(expected=expected) == Given(ErrorCode.PRODUCER_FENCED)
+    assert h.init(expected=expected) == InitProducerIdResult(ErrorCode.PRODUCER_FENCED)
     assert h[ID] == before
 
 
 def test_producer_of_an_expired_id_gets_a_new_one(h):
     """It may have expired: whatever the producer's id and epoch are, it gets a new id."""
-    assert h.init(expected=(77, 5)) == Given(ErrorCode.NONE, PID, 0)
+    assert h.init(expected=(77, 5)) == InitProducerIdResult(ErrorCode.NONE, PID, 0)
 
 
 def test_its_own_open_transaction_is_aborted_too(h):
@@ -131,7 +131,7 @@ def test_its_own_open_transaction_is_aborted_too(h):
     h.add((PID, 0), "t-0")
     assert h.init(expected=(PID, 0)).code is ErrorCode.CONCURRENT_TRANSACTIONS
     h.write_markers()
-    assert h.init(expected=(PID, 0)) == Given(ErrorCode.NONE, PID, 1)
+    assert h.init(expected=(PID, 0)) == InitProducerIdResult(ErrorCode.NONE, PID, 1)
 
 
 # -- epochs that are used up ------------------------------------------------------------------------------------------
@@ -141,14 +141,14 @@ def test_last_epoch_is_followed_by_another_producer_id(h):
     """32766 is the last epoch of a producer: 32767 is reserved for fencing."""
     at_epoch(h, LAST)
     assert h[ID].producer_id == PID
-    assert h.init() == Given(ErrorCode.NONE, PID + 1, 0)
+    assert h.init() == InitProducerIdResult(ErrorCode.NONE, PID + 1, 0)
     assert (h[ID].previous_producer_id, h[ID].last_producer_epoch) == (PID, -1)
 
 
 def test_producer_that_missed_its_new_id_gets_it_again(h):
     at_epoch(h, LAST)
-    assert h.init(expected=(PID, LAST)) == Given(ErrorCode.NONE, PID + 1, 0)
-    assert h.init(expected=(PID, LAST)) == Given(ErrorCode.NONE, PID + 1, 0)
+    assert h.init(expected=(PID, LAST)) == InitProducerIdResult(ErrorCode.NONE, PID + 1, 0)
+    assert h.init(expected=(PID, LAST)) == InitProducerIdResult(ErrorCode.NONE, PID + 1, 0)
     assert h.init(expected=(PID, LAST - 1)).code is ErrorCode.PRODUCER_FENCED
 
 
@@ -162,4 +162,4 @@ def test_producer_with_the_last_epoch_can_still_be_fenced(level):
     h.write_markers()
     goes_on = level == 2  # the abort has another id, from which the next producer continues
     assert (h[ID].state, h[ID].producer_epoch) == (TransactionState.COMPLETE_ABORT, 0 if goes_on else LAST + 1)
-    assert h.init() == Given(ErrorCode.NONE, PID + 1, 1 if goes_on else 0)
+    assert h.init() == InitProducerIdResult(ErrorCode.NONE, PID + 1, 1 if goes_on else 0)

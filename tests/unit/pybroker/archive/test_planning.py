@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.archive.errors import LogChanged
-from pybroker.archive.planning import LogEnds, Lost, steps, wanted_ranges
+from pybroker.archive.planning import LogEnds, LostRange, steps, wanted_ranges
 from pybroker.source.ranges import OffsetRange
 
 
@@ -38,7 +38,7 @@ def test_empty_partition_is_recorded_at_the_first_archive() -> None:
         with pytest.raises(LogChanged, match=f"{late.name} begins at offset {late.earliest}, and is archived up to"):
             wanted_ranges([late], archived, skip_lost=False)
         plan = wanted_ranges([late], archived, skip_lost=True)
-        assert plan.lost == [Lost("orders", late.partition, *lost)]
+        assert plan.lost == [LostRange("orders", late.partition, *lost)]
         assert plan.ranges == [OffsetRange("orders", late.partition, late.earliest, late.settled)]
 
 
@@ -54,7 +54,7 @@ def test_lost_offsets_are_an_error_or_reported() -> None:
         wanted_ranges(ends, {("orders", 0): 12}, skip_lost=False)
     plan = wanted_ranges(ends, {("orders", 0): 12}, skip_lost=True)
     assert plan.ranges == [OffsetRange("orders", 0, 30, 50)]
-    assert plan.lost == [Lost("orders", 0, 12, 30)]
+    assert plan.lost == [LostRange("orders", 0, 12, 30)]
 
 
 @pytest.mark.parametrize("skip", [True, False])

@@ -72,7 +72,7 @@ def check(root: Path, rows: list[Row] = LOG) -> None:
     """Assert that files and manifest have exactly these rows, each once."""
     with Archive(root, writing=False) as archive:
         assert sorted(row for path in archive.paths() for row in read_rows(Path(path))) == sorted(rows)
-        assert archive.strangers() == archive.missing() == archive.table_problems() == []
+        assert archive.unknown_files() == archive.missing() == archive.table_problems() == []
         if archive.manifest.table == "delta":
             assert in_table(root) == sorted(rows)
         for each in archive.manifest.ranges:

@@ -6,7 +6,7 @@ import base64
 
 from confluent_kafka import Node, TopicPartitionInfo, Uuid
 
-from pybroker.cli.topics import id_text, in_trouble
+from pybroker.cli.topics import id_text, select_partitions
 
 
 def test_unhealthy_partitions_are_selected() -> None:
@@ -17,9 +17,9 @@ def test_unhealthy_partitions_are_selected() -> None:
     offline = TopicPartitionInfo(2, None, nodes, nodes)
     partitions = [healthy, behind, offline]
 
-    assert in_trouble(partitions, None) == partitions
-    assert in_trouble(partitions, "--under-replicated-partitions") == [behind]
-    assert in_trouble(partitions, "--unavailable-partitions") == [offline]
+    assert select_partitions(partitions, None) == partitions
+    assert select_partitions(partitions, "--under-replicated-partitions") == [behind]
+    assert select_partitions(partitions, "--unavailable-partitions") == [offline]
 
 
 def test_ids_have_the_form_of_kafka() -> None:

@@ -11,7 +11,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import RecordsError
-from pybroker.isolated.entries import add_entry, nothing_aborted
+from pybroker.isolated.entries import add_entry, no_aborted
 from pybroker.isolated.rows import Rows
 
 ALL = 1 << 62
@@ -29,9 +29,7 @@ def offsets(entry: bytes, start: int = 0, end: int = ALL, *, aborted: bool = Fal
     """Return the offset behind the entry, and the offsets of its rows."""
     found: list[pa.RecordBatch] = []
     rows = Rows(("offset", "value"), "orders", 0, found.append)
-    behind = add_entry(
-        rows, memoryview(entry), start, end, (lambda header, batch: True) if aborted else nothing_aborted
-    )
+    behind = add_entry(rows, memoryview(entry), start, end, (lambda header, batch: True) if aborted else no_aborted)
     rows.flush()
     taken = [row for part in found for row in part.to_pylist()]
     assert [row["value"] for row in taken] == [b"value-%d" % row["offset"] for row in taken]

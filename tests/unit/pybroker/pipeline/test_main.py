@@ -128,7 +128,7 @@ def test_dead_spark_process_is_exit_code_1(
             raise error
 
     def start(*_: object) -> DeadProcess:
-        session.leave_errors_to_us()
+        session.silence_sql_errors()
         return DeadProcess()
 
     monkeypatch.setattr(session, "start_session", start)

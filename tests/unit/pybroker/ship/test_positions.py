@@ -162,7 +162,7 @@ def test_position_stays_before_the_first_unacknowledged_line(log: WrittenLog) ->
     assert progress.position == file.position_at(0)
     progress.acknowledged(first)
     assert progress.position == file.position_at(8)
-    progress.take_back(third)
+    progress.forget_last(third)
     assert progress.position == file.position_at(8)
 
 

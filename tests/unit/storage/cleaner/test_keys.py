@@ -149,7 +149,7 @@ def test_full_table_takes_keys_while_there_is_room() -> None:
     """S15.8: as in Apache Kafka, a full table ends the round at the next record with a key, even a known key."""
     table = KeyTable(0, 100, 24 * 4, 0.5)
     assert table.max_keys == 2
-    assert not table.note_some([b"a", None, b"b", b"a"], range(4), [])
+    assert not table.record_fitting_keys([b"a", None, b"b", b"a"], range(4), [])
     assert (table.size, table.latest_offset) == (2, 2)
     table.finish()
     assert list(table.marks[:3]) == [KEEP, DROP, KEEP]
@@ -168,7 +168,9 @@ def test_tombstones_are_not_searched_for_each_record() -> None:
             return int(self) == other
 
     table = KeyTable(0, 1000, 24 * 2000, 1.0)
-    assert table.note_some([b"%d" % number for number in range(1000)], range(1000), [*map(Place, range(0, 1000, 2))])
+    assert table.record_fitting_keys(
+        [b"%d" % number for number in range(1000)], range(1000), [*map(Place, range(0, 1000, 2))]
+    )
     table.finish()
     assert list(table.marks) == [TOMBSTONE, KEEP] * 500
     assert compared <= 1000
@@ -194,4 +196,4 @@ def test_marks_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys_module, "_LEAST_OFFSETS", 8)
     table = KeyTable(0, 1 << 40, 24, 1.0)
     assert (table.end_offset, len(table.marks)) == (8, 8)
-    assert not table.note_some([None] * 3, range(6, 9), [])
+    assert not table.record_fitting_keys([None] * 3, range(6, 9), [])

@@ -14,9 +14,9 @@ from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.moves.copy import (
-    Copied,
+    BatchRange,
     CopyJob,
-    Piece,
+    CopyProgress,
     append_rest,
     batch_head,
     copy_batches,
@@ -37,9 +37,9 @@ def future(home: Path, config: LogConfig = SMALL) -> StoredLog:
     return StoredLog(f"{home}/{FUTURE}", "orders", 0, config, T0)
 
 
-def rounds(log: PartitionLog, home: Path, most_bytes: int = 1 << 30) -> Copied:
+def rounds(log: PartitionLog, home: Path, most_bytes: int = 1 << 30) -> CopyProgress:
     """Copy until nothing is left, asking for pieces first."""
-    copied: Copied | None = None
+    copied: CopyProgress | None = None
     while True:
         pieces = () if copied is None else pieces_from(log, copied.end_offset, most_bytes)
         if copied is not None and not pieces:
@@ -149,7 +149,7 @@ def test_invalid_bytes_end_the_copy(tmp_path: Path, home: Path) -> None:
     path = Path(log.active_segment.log.path)
     data = path.read_bytes()
     path.write_bytes(data[:8] + b"\x7f" + data[9:])
-    piece = Piece(str(path), 0, len(data))
+    piece = BatchRange(str(path), 0, len(data))
     job = CopyJob(str(home), future(home), None, (piece,), 1 << 20)
     with pytest.raises(CorruptFile, match="no batch at byte 0"):
         copy_batches(job)

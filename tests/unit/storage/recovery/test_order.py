@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage.fs import LOCAL
-from storage.recovery.order import is_in_order, reads_little
+from storage.recovery.order import has_small_files, is_in_order
 
 FIRST, SECOND = f"{0:020d}", f"{7:020d}"
 CLOSED = {
@@ -76,4 +76,4 @@ def test_files_that_opening_a_log_reads(tmp_path: Path, sizes: dict[str, int], i
     """The producer snapshot at the end, epochs and aborted transactions are read; records are not."""
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
-    assert reads_little(LOCAL, str(tmp_path), sizes, 9) is is_little
+    assert has_small_files(LOCAL, str(tmp_path), sizes, 9) is is_little

@@ -14,7 +14,7 @@ def rate() -> Rate:
 
 
 def test_a_new_client_may_use_ten_seconds_at_once(rate: Rate) -> None:
-    assert rate.most_at_once == 1000
+    assert rate.largest_single_amount == 1000
     assert rate.record(1000, 5) == 0
     assert rate.record(100, 5) == 1000
 

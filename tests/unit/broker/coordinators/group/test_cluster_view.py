@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.coordinators.group.cluster_view import AT_HAND, ClusterView, Kept
+from broker.coordinators.group.cluster_view import AT_HAND, BoundedCache, ClusterView
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
@@ -80,7 +80,7 @@ def test_dynamic_broker_settings_apply_at_once() -> None:
 
 
 def test_cache_is_bounded() -> None:
-    kept = Kept[int, int](lambda key: -key)
+    kept = BoundedCache[int, int](lambda key: -key)
     for key in range(AT_HAND + 1):
         assert kept[key] == -key
     assert len(kept) == 1

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.coordinators.share.acknowledgement import Acknowledged
-from broker.coordinators.share.acquisition import Acquired, Wanted
+from broker.coordinators.share.acquisition import Acquired, AcquireRequest
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from coordinator.group.refused import Refused
@@ -44,7 +44,7 @@ class Model(RuleBasedStateMachine):
     def acquire(self, member, most, size, exact):
         offset = self.flight.fetch_offset
         log = [batch for batch in self.log if batch[1] >= offset]
-        acquired = self.flight.acquire(log, Wanted(member, most, size, exact), self.limits, self.now_ms)
+        acquired = self.flight.acquire(log, AcquireRequest(member, most, size, exact), self.limits, self.now_ms)
         total = 0
         for first, last, count in acquired:
             assert isinstance(Acquired(first, last, count), tuple)

@@ -15,7 +15,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
 from runtime.deferred import Deferred
-from storage.errors import LogWaits
+from storage.errors import LogQueued
 from tests.support.data_client import batch
 from tests.support.offered import handler_of
 from tests.support.txn_broker import TxnBroker
@@ -234,7 +234,7 @@ def test_waiting_for_markers_can_be_disabled(tmp_path: Path):
 
 def test_log_opened_during_verification_is_rejected(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
     """Its partition was not verified, and the batch would be in the log without a transaction."""
-    waits = LogWaits("t-1", "others come first")
+    waits = LogQueued("t-1", "others come first")
     other = broker.partition("t", 1)
     log = other.log
     other.set_offline(OfflineLog("t", 1, other.topic_id, log.config, waits))

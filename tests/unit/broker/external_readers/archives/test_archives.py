@@ -58,7 +58,7 @@ def test_position_of_the_slowest_archive_counts(stage: Stage) -> None:
     put_manifest(stage.lake, {("orders", 0): 10, ("orders", 1): 10})
     put_manifest(stage.other, {("orders", 0): 20, ("orders", 1): 5, ("clicks", 0): 0})
     assert (stage.archives.is_complete, stage.archives.positions()) == (False, {})
-    assert stage.archives.awaited_by(("orders", 2)) == []
+    assert stage.archives.readers_from_beginning(("orders", 2)) == []
 
     assert stage.look() == ["Archives that retention waits for: lake, other"]
     assert stage.archives.is_complete
@@ -78,10 +78,10 @@ def test_new_partition_of_an_archived_topic_is_held(stage: Stage) -> None:
     put_manifest(stage.other, {("orders", 0): 10, ("orders", 1): 10})
     stage.look()
 
-    assert stage.archives.awaited_by(("orders", 0)) == []
-    assert stage.archives.awaited_by(("orders", 1)) == [("the archive lake", 0)]
-    assert stage.archives.awaited_by(("orders", 2)) == [("the archive lake", 0), ("the archive other", 0)]
-    assert stage.archives.awaited_by(("clicks", 0)) == []
+    assert stage.archives.readers_from_beginning(("orders", 0)) == []
+    assert stage.archives.readers_from_beginning(("orders", 1)) == [("the archive lake", 0)]
+    assert stage.archives.readers_from_beginning(("orders", 2)) == [("the archive lake", 0), ("the archive other", 0)]
+    assert stage.archives.readers_from_beginning(("clicks", 0)) == []
 
 
 def test_unreadable_archive_is_logged_once(stage: Stage) -> None:
@@ -117,7 +117,7 @@ def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
     )
     assert len(lines) == 2
     assert stage.archives.positions() == {("clicks", 0): 100}
-    assert stage.archives.awaited_by(("orders", 2)) == []
+    assert stage.archives.readers_from_beginning(("orders", 2)) == []
     assert stage.look() == []
 
     stage.log_ends[("orders", 0)] = 101

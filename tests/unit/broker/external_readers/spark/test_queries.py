@@ -45,8 +45,10 @@ def test_checks_follow_each_other(tmp_path: Path) -> None:
     assert stage.queries.is_complete
     assert stage.queries.positions()[("clicks", 0)] == 4
     assert stage.queries.name_of(("clicks", 0)) == "the query two-sources"
-    assert [name for name, _ in stage.queries.awaited_by(("orders", 2))] == ["the query two-sources"]
-    assert stage.queries.awaited_by(("orders", 1)) == stage.queries.awaited_by(("pages", 0)) == []
+    assert [name for name, _ in stage.queries.readers_from_beginning(("orders", 2))] == ["the query two-sources"]
+    assert (
+        stage.queries.readers_from_beginning(("orders", 1)) == stage.queries.readers_from_beginning(("pages", 0)) == []
+    )
     stage.loop.advance(999)
     assert not stage.calls
     stage.loop.advance(1)

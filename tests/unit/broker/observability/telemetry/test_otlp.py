@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 
-from broker.observability.telemetry.otlp import MOST_ATTRIBUTES, Point, read_points
+from broker.observability.telemetry.otlp import MOST_ATTRIBUTES, DataPoint, read_points
 from broker.observability.telemetry.protobuf import Malformed
 from tests.support.otlp import CUMULATIVE, attribute, counter, field, gauge, point, report, varint
 
@@ -18,7 +18,7 @@ REPORT = report(
 )
 
 
-def points(data: bytes) -> list[Point]:
+def points(data: bytes) -> list[DataPoint]:
     return list(read_points(memoryview(data)))
 
 
@@ -27,17 +27,17 @@ def test_gauges_and_sums_are_read() -> None:
     of_all = (("group_id", "g"),)
 
     assert points(REPORT) == [
-        Point("a.rate", of_all, 1.5, is_counter=False, is_delta=False),
-        Point(
+        DataPoint("a.rate", of_all, 1.5, is_counter=False, is_delta=False),
+        DataPoint(
             "a.rate",
             (*of_all, ("node_id", "7"), ("topic", "t"), ("share", "0.5")),
             2.5,
             is_counter=False,
             is_delta=False,
         ),
-        Point("b.total", of_all, 3, is_counter=True, is_delta=True),
-        Point("c.total", of_all, 4, is_counter=True, is_delta=False),
-        Point("d", of_all, 5, is_counter=False, is_delta=True),
+        DataPoint("b.total", of_all, 3, is_counter=True, is_delta=True),
+        DataPoint("c.total", of_all, 4, is_counter=True, is_delta=False),
+        DataPoint("d", of_all, 5, is_counter=False, is_delta=True),
     ]
 
 
@@ -53,7 +53,7 @@ def test_order_of_fields_does_not_matter() -> None:
     metric = field(7, field(3, 1) + field(2, 1) + field(1, point(1))) + field(1, "late")
     data = field(1, field(2, field(2, metric)) + field(1, field(1, attribute("client_rack", "r"))))
 
-    assert points(data) == [Point("late", (("client_rack", "r"),), 1, is_counter=True, is_delta=True)]
+    assert points(data) == [DataPoint("late", (("client_rack", "r"),), 1, is_counter=True, is_delta=True)]
 
 
 def test_non_numeric_fields_are_skipped() -> None:
@@ -63,7 +63,7 @@ def test_non_numeric_fields_are_skipped() -> None:
     future = field(99, b"?") + field(98, 1)
     data = report(histogram, gauge("none", b""), future + gauge("one", point(1) + listed))
 
-    assert points(data) == [Point("one", (), 1, is_counter=False, is_delta=False)]
+    assert points(data) == [DataPoint("one", (), 1, is_counter=False, is_delta=False)]
     assert points(b"") == points(report()) == []
 
 

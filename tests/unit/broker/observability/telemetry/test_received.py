@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.observability.telemetry import received
-from broker.observability.telemetry.otlp import Point
+from broker.observability.telemetry.otlp import DataPoint
 from broker.observability.telemetry.received import (
     LOOKED_MS,
     MOST_OF_A_CLIENT,
@@ -22,12 +22,12 @@ MAX_BYTES = 1 << 20
 RATE = "org.apache.kafka.producer.record.send.rate"
 
 
-def rate(value: float, name: str = RATE, **labels: str) -> Point:
-    return Point(name, tuple(labels.items()), value, is_counter=False, is_delta=False)
+def rate(value: float, name: str = RATE, **labels: str) -> DataPoint:
+    return DataPoint(name, tuple(labels.items()), value, is_counter=False, is_delta=False)
 
 
-def total(value: float, *, is_delta: bool = True) -> Point:
-    return Point("org.apache.kafka.producer.record.send.total", (), value, is_counter=True, is_delta=is_delta)
+def total(value: float, *, is_delta: bool = True) -> DataPoint:
+    return DataPoint("org.apache.kafka.producer.record.send.total", (), value, is_counter=True, is_delta=is_delta)
 
 
 class Receiver(ReceivedMetrics):
@@ -37,7 +37,7 @@ class Receiver(ReceivedMetrics):
         self.time_ms = 5_000_000
         super().__init__(lambda: self.time_ms)
 
-    def push(self, *points: Point, client: bytes = b"1", interval_ms: int = 1000) -> None:
+    def push(self, *points: DataPoint, client: bytes = b"1", interval_ms: int = 1000) -> None:
         self.take(client, {**ABOUT, "client_instance_id": client.decode()}, interval_ms, points)
 
     def shown(self) -> dict[str, float]:
@@ -170,7 +170,7 @@ def test_series_are_limited(receiver: Receiver, monkeypatch: pytest.MonkeyPatch)
         rate(1, **{f"l{number}": "v" for number in range(17)}),
     ],
 )
-def test_too_large_series_is_omitted(receiver: Receiver, point: Point) -> None:
+def test_too_large_series_is_omitted(receiver: Receiver, point: DataPoint) -> None:
     receiver.push(point)
 
     assert (receiver.series(), receiver.left_out) == ([], 1)

@@ -91,7 +91,7 @@ class ConsumerGroups(RuleBasedStateMachine):
     def subscribe(self, member: str, names: list[str], regex: str) -> None:
         group = self.h.shard.consumer("g")
         known = group.members.get(member) if group else None
-        if known is not None and not known.speaks_classic:
+        if known is not None and not known.uses_classic_protocol:
             instance = known.instance_id
             owned = self.owned.get(member, {})
             answer = self.h.beat(
@@ -235,7 +235,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         """Change the subscription of a consumer."""
         group = self.h.shard.consumer("g")
         known = group.members.get(member_id) if group else None
-        if known is not None and not known.speaks_classic and known.epoch >= 0:
+        if known is not None and not known.uses_classic_protocol and known.epoch >= 0:
             owned = by_name(known.assigned)
             self.h.beat(
                 member_id, known.epoch, owned, topics=names, subscribed_topic_regex="", instance_id=known.instance_id
@@ -256,7 +256,7 @@ class ConsumerGroups(RuleBasedStateMachine):
                 return
         for _ in range(60):
             for member in list(group.members.values()):
-                if member.speaks_classic or member.epoch < 0:
+                if member.uses_classic_protocol or member.epoch < 0:
                     continue
                 self.h.beat(member.member_id, member.epoch, by_name(member.assigned), instance_id=member.instance_id)
             self.h.advance(1_000)
@@ -264,7 +264,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             if (
                 group is None
                 or not group.members
-                or any(m.speaks_classic or m.epoch < 0 for m in group.members.values())
+                or any(m.uses_classic_protocol or m.epoch < 0 for m in group.members.values())
             ):
                 return
             if group.state.value == "Stable":

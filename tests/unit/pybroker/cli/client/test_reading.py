@@ -12,7 +12,7 @@ from confluent_kafka.admin import TopicDescription
 
 from pybroker.cli.client import reading
 from pybroker.cli.client.errors import CommandError
-from pybroker.cli.client.reading import Alone, Member, Reading, Topics
+from pybroker.cli.client.reading import GrouplessReader, Member, Reading, Topics
 from pybroker.cli.client.session import Session
 from pybroker.cli.consume import Printer, command_line
 
@@ -75,7 +75,7 @@ class Cluster:
         self.session = FakeSession(**topics)
         self.consumer = FakeConsumer(*messages)
         self.options = command_line().parse(line.split())
-        made = Alone if self.options.group is None else Member
+        made = GrouplessReader if self.options.group is None else Member
         session, consumer = cast(Session, self.session), cast(Consumer, self.consumer)
         wanted = Topics(tuple(self.options.names), self.options.include)
         self.reading: Reading = made(session, consumer, self.options, wanted)

@@ -36,7 +36,7 @@ def test_topic_and_session_ids_are_replaced() -> None:
     partition = FetchPartition(partition=0, current_leader_epoch=4, fetch_offset=0, partition_max_bytes=1)
     topics = [FetchTopic(topic_id=OLD, partitions=[partition])]
     fetch = received(FETCH, 13, session_id=11, topics=topics, max_wait_ms=1, min_bytes=1)
-    assert ids.put_into(fetch)
+    assert ids.replace_in(fetch)
     assert (fetch.session_id, fetch.topics[0].topic_id) == (22, NEW)
     assert fetch.topics[0].partitions[0].current_leader_epoch == -1
 
@@ -48,11 +48,11 @@ def test_generations_are_replaced_by_group() -> None:
     ids.learn("member_id", "", "a", "b")
     assignments = [element(SYNC_GROUP, "assignments", member_id=each) for each in ("a", "c")]
     sync = received(SYNC_GROUP, 5, group_id="g", generation_id=1, member_id="a", assignments=assignments)
-    assert ids.put_into(sync)
+    assert ids.replace_in(sync)
     assert (sync.generation_id, sync.member_id) == (5, "b")
     assert [each.member_id for each in sync.assignments] == ["b", "c"]
     other = received(HEARTBEAT, 4, group_id="h", generation_id=1, member_id="x")
-    assert not ids.put_into(other)
+    assert not ids.replace_in(other)
     assert other.generation_id == 1
 
 
@@ -62,10 +62,10 @@ def test_producer_epochs_are_replaced_by_producer() -> None:
     ids.learn("producer_id", "", 1000, 7)
     ids.learn("producer_epoch", "1000", 0, 3)
     old = received(ADD_PARTITIONS_TO_TXN, 3, v3_and_below_producer_id=1000, v3_and_below_producer_epoch=0)
-    assert ids.put_into(old)
+    assert ids.replace_in(old)
     assert (old.v3_and_below_producer_id, old.v3_and_below_producer_epoch) == (7, 3)
     listed = received(LIST_TRANSACTIONS, 0, producer_id_filters=[1000, 2000])
-    assert ids.put_into(listed)
+    assert ids.replace_in(listed)
     assert listed.producer_id_filters == [7, 2000]
 
 
@@ -82,7 +82,7 @@ def test_producer_ids_in_batches_are_replaced() -> None:
     (field,) = (each for each in data.struct_type.fields if each.name == "partition_data")
     data.partition_data = [field.type.element(index=0, records=builder.build() + plain.build())]  # type: ignore[union-attr, operator]
     produce = received(PRODUCE, 9, acks=-1, timeout_ms=1, topic_data=[data])
-    assert ids.put_into(produce)
+    assert ids.replace_in(produce)
     records = produce.topic_data[0].partition_data[0].records
     header = parse_header(records)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 9)
@@ -95,5 +95,5 @@ def test_request_without_known_ids_is_unchanged() -> None:
     ids.learn("producer_id", "", -1, 7)
     ids.learn("member_id", "", "", "x")
     heartbeat = received(HEARTBEAT, 4, group_id="g", generation_id=1, member_id="")
-    assert not ids.put_into(heartbeat)
+    assert not ids.replace_in(heartbeat)
     assert ids.now("producer_id", "", -1) == -1

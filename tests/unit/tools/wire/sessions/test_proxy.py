@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from tools.wire.sessions.proxy import SMALL_BYTES, Room
+from tools.wire.sessions.proxy import SMALL_BYTES, FrameMemory
 
 
 def test_large_frames_wait_for_memory() -> None:
     """Small ones do not. Waiting ones continue when memory is free."""
 
     async def scenario() -> list[str]:
-        room, admitted = Room(3 * SMALL_BYTES), []
+        room, admitted = FrameMemory(3 * SMALL_BYTES), []
         first_may_end = asyncio.Event()
 
         async def first() -> None:
@@ -39,7 +39,7 @@ def test_cancelled_frames_free_their_memory() -> None:
     """Before and after they got it."""
 
     async def scenario() -> None:
-        room = Room(2 * SMALL_BYTES)
+        room = FrameMemory(2 * SMALL_BYTES)
 
         async def take() -> None:
             async with room.taken(2 * SMALL_BYTES):

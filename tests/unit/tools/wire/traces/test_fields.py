@@ -17,7 +17,7 @@ from protocol.registry import API_BY_KEY
 from protocol.schema import Message, Struct
 from tests.support.message_values import random_value
 from tools.wire.sessions.plain import HIDDEN
-from tools.wire.traces.fields import Seen, batch_fields, walk
+from tools.wire.traces.fields import FieldSpan, batch_fields, walk
 
 
 def at(value: Any, path: str) -> Any:
@@ -67,7 +67,7 @@ def test_unknown_tagged_fields_are_shown_as_bytes() -> None:
     data = FETCH.request.encode(12, FETCH.request(max_wait_ms=1, min_bytes=1))[:-1] + b"\x01\x63\x02ab"
     *_, count, unknown = walk(FETCH.request, 12, data)
     assert (count.path, count.value) == ("(tags)", 1)
-    assert unknown == Seen("(tag 99)", "unknown", len(data) - 4, 4, "2 bytes")
+    assert unknown == FieldSpan("(tag 99)", "unknown", len(data) - 4, 4, "2 bytes")
 
 
 def test_passwords_are_not_shown_as_text() -> None:
