@@ -131,18 +131,18 @@ def test_a_new_checkpoint_beside_old_files_is_rejected(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
     """The command rejects it: Spark would take the new first batch for the old one, and its rows would be lost."""
-    pipeline = copying(tmp_path, reference, anew={"topics": [name]})
+    pipeline = copying(tmp_path, reference, second={"topics": [name]})
     produce(reference, name, b"0")
     claim_checkpoints(pipeline)
     run(spark, pipeline)
     check_folders(pipeline)
     shutil.rmtree(tmp_path / "state")
     produce(reference, name, b"1")
-    with pytest.raises(SpecError, match=r"streams\.of_anew\.sink\.path: .*/anew has files of another checkpoint"):
+    with pytest.raises(SpecError, match=r"streams\.of_second\.sink\.path: .*/second has files of another checkpoint"):
         check_folders(pipeline)
 
     run(spark, pipeline)
-    assert copied(spark, tmp_path, "anew") == ["0"]
+    assert copied(spark, tmp_path, "second") == ["0"]
 
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)
