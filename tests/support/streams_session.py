@@ -162,7 +162,7 @@ class StreamsSession:
         return bool(self._beat(broker, "nobody", 7).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
     def _same(self, what: str, found: Sequence[T]) -> T:
-        ours, kafka = found
+        ours, kafka = found[0], found[-1]  # a pair without Kafka has one answer
         assert ours == kafka, f"{what}\n  ours:  {ours}\n  kafka: {kafka}"
         return ours
 
