@@ -148,7 +148,7 @@ def make_ready(
     features: Mapping[str, int] = BOOTSTRAP_FEATURES,
     static_quorum: bool = False,
     users: Sequence[MetadataRecord] = (),
-    spare: Callable[[str, OSError], bool] = lambda path, error: False,
+    can_do_without: Callable[[str, OSError], bool] = lambda path, error: False,
 ) -> NodeData:
     """Format the directories that are not formatted. They exist and are locked. Raises OSError.
 
@@ -156,8 +156,8 @@ def make_ready(
     - `controllers`: this node's controller listeners.
     - `static_quorum`: the configuration names the voters, not the log (kraft.version 0).
     - `users`: the credentials of users who can log in from the beginning.
-    - `spare(path, error)`: whether to continue without a directory that cannot be written, unless it is the metadata
-      directory.
+    - `can_do_without(path, error)`: whether to continue without a directory that cannot be written, unless it is the
+      metadata directory.
     """
     bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
     cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
@@ -181,7 +181,7 @@ def make_ready(
         try:
             format_one(path)
         except OSError as error:
-            if path == metadata_directory or not spare(path, error):
+            if path == metadata_directory or not can_do_without(path, error):
                 raise
     return NodeData(cluster, ids)
 

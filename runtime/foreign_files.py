@@ -34,7 +34,7 @@ def reason(error: OSError | UnreadableFile) -> str:
     return str(error)
 
 
-def shown_names(paths: Iterable[str]) -> Mapping[str, str]:
+def display_names(paths: Iterable[str]) -> Mapping[str, str]:
     """Return the names under which directories are shown: their last part, or the whole path if two share it."""
     named = {path: os.path.basename(path) for path in paths}
     count = Counter(named.values())

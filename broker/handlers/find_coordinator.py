@@ -38,7 +38,7 @@ FIRST_VERSION_WITH_SHARE_KEYS = 6
 _SHARE_KEY = re.compile(r"(.*[^\s:].*):([A-Za-z0-9_-]{22}(?:==)?):([+-]?[0-9]{1,10})", re.DOTALL)
 
 
-class Found(msgspec.Struct, frozen=True):
+class CoordinatorAddress(msgspec.Struct, frozen=True):
     """The coordinator of a key. It has an address if the code is NONE."""
 
     code: ErrorCode
@@ -58,7 +58,7 @@ def find_coordinator(
 ) -> Reply:
     kind = request.key_type
     if kind not in TOPICS:
-        refused = Found(ErrorCode.INVALID_REQUEST)
+        refused = CoordinatorAddress(ErrorCode.INVALID_REQUEST)
         return answer(ctx, request, dict.fromkeys(keys_of(ctx, request), refused), tells_why=True)
     topic = TOPICS[kind]
     image = metadata.image
@@ -95,23 +95,25 @@ def find_all(
     )
 
 
-def find(ctx: RequestContext, image: MetadataImage, endpoints: AdvertisedEndpoints, kind: int, key: str) -> Found:
+def find(
+    ctx: RequestContext, image: MetadataImage, endpoints: AdvertisedEndpoints, kind: int, key: str
+) -> CoordinatorAddress:
     """Return the coordinator of a key.
 
     The code is INVALID_REQUEST for an invalid key, COORDINATOR_NOT_AVAILABLE if the partition of the key has no leader.
     """
     if not is_valid(ctx, kind, key):
-        return Found(ErrorCode.INVALID_REQUEST)
+        return CoordinatorAddress(ErrorCode.INVALID_REQUEST)
     topic = image.topic(TOPICS[kind])
     partition = None if topic is None else topic.partitions.get(partition_for(key, len(topic.partitions)))
     if partition is not None:
         for node in endpoints.nodes(ctx.connection):
             if node.node_id == partition.leader:
-                return Found(ErrorCode.NONE, node.node_id, node.host, node.port)
-    return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                return CoordinatorAddress(ErrorCode.NONE, node.node_id, node.host, node.port)
+    return CoordinatorAddress(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def answer(ctx: RequestContext, request: Struct, found: dict[str, Found], *, tells_why: bool) -> Struct:
+def answer(ctx: RequestContext, request: Struct, found: dict[str, CoordinatorAddress], *, tells_why: bool) -> Struct:
     """Return the answer in the form of its version. Up to v3 it always has a text, later only with `tells_why`."""
     if ctx.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         return FIND_COORDINATOR.response(

@@ -61,7 +61,7 @@ SINCE_VERSION = {
 _CONSUMER = -1
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundRecord(msgspec.Struct, frozen=True):
     """The record that was found; all -1 if there is none."""
 
     timestamp: int = -1
@@ -198,25 +198,25 @@ def _segment_offsets(
     return offsets[: -limit - 1 : -1]
 
 
-def _find(allowance: Allowance, request: Struct, partition: Partition, timestamp: int) -> Steps[Found]:
+def _find(allowance: Allowance, request: Struct, partition: Partition, timestamp: int) -> Steps[FoundRecord]:
     """Return the first record with this timestamp or a later one, or the offset of a special timestamp.
 
     A record that the client may not see yet is not found.
     """
     log, end_offset = partition.log, _end_offset(request, partition)
     if timestamp == LATEST:
-        return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+        return FoundRecord(offset=end_offset, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(-1, *earliest_offset(log))
+        return FoundRecord(-1, *earliest_offset(log))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return Found()
+        return FoundRecord()
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:
         found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
     if found is None or found.offset >= _end_offset(request, partition):
-        return Found()
-    return Found(*found)
+        return FoundRecord()
+    return FoundRecord(*found)
 
 
 def _end_offset(request: Struct, partition: Partition) -> int:

@@ -163,7 +163,7 @@ class Background:
             logs = [partition_log for key in some if (partition_log := self._logs.logs.get(key)) is not None]
             now_ms = self._clock.now_ms()
             for each in logs:
-                self.holds.look_at(each, now_ms)
+                self.holds.warn_if_close(each, now_ms)
             ran = self.run(self._logs.retention_tasks(now_ms, logs))
             newest = last if ran.done else ran
             self._loop.call_soon(lambda: self._retain_next(keys, newest, done))

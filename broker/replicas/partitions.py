@@ -17,7 +17,7 @@ from broker.replicas.partition import (
     Partition,
 )
 from broker.startup.missing_partitions import Missing
-from broker.startup.topic_id_repair import adopt, may_be
+from broker.startup.topic_id_repair import assign_topic_id, may_be_damaged
 from protocol.error_codes import ErrorCode
 from runtime.clock import Clock
 from storage.errors import LogOffline, LogQueued
@@ -187,9 +187,9 @@ class Partitions:
         if opened is None:
             raise LogOffline(str(partition), "the log is deleted")
         if opened.topic_id != partition.topic_id:  # the start could not read it
-            if not may_be(opened.topic_id, partition.topic_id):
+            if not may_be_damaged(opened.topic_id, partition.topic_id):
                 raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
-            adopt(opened, partition.topic_id)
+            assign_topic_id(opened, partition.topic_id)
         with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
             opened.assign_leader_epoch(partition.leader_epoch)
         return opened

@@ -29,7 +29,7 @@ class StartDirectories(NamedTuple):
     spared: list[LogDirectory]
 
 
-def look_at(
+def inspect_directories(
     config: BrokerConfig, fs: FileSystem, logs: LogManager, on_failure: Callable[[LogDirectory], None] | None
 ) -> StartDirectories:
     """Check the directories without changing them. Those that do not work are taken offline.
@@ -59,7 +59,7 @@ def look_at(
     )
 
 
-def spare(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
+def can_do_without(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
     """Take a directory offline that cannot be formatted; return whether the cluster can start without it."""
     for directory in spared:
         if directory.path == path:

@@ -21,14 +21,14 @@ from functools import partial
 from itertools import chain
 
 from broker.process.placement import MAIN, worker_of
-from broker.startup.log_dirs import StartDirectories, look_at, spare
+from broker.startup.log_dirs import StartDirectories, can_do_without, inspect_directories
 from broker.startup.missing_partitions import (
     Missing,
     check_unformatted,
     find_missing,
     still_missing,
 )
-from broker.startup.topic_id_repair import adopt, may_be
+from broker.startup.topic_id_repair import assign_topic_id, may_be_damaged
 from config import BrokerConfig
 from controller.endpoints import endpoints
 from controller.formatting import NodeData, make_ready
@@ -105,7 +105,7 @@ def open_node(
         on_remark=log_damage_report,
         owns=partial(_is_of_main_process, config.num_workers) if config.num_workers > 1 else None,
     )
-    directories = look_at(config, fs, logs, on_failure)
+    directories = inspect_directories(config, fs, logs, on_failure)
     lock_all([each for each in directories.usable if each not in directories.unformatted], directories.spared)
     try:
         return _open_locked(config, fs, logs, directories, now_ms)
@@ -140,7 +140,7 @@ def _open_locked(
         now_ms=now_ms,
         cluster_id=config.get_str("pybroker.cluster.id"),
         controllers=endpoints(config.controller_listeners),
-        spare=partial(spare, directories.spared),
+        can_do_without=partial(can_do_without, directories.spared),
     )
     metadata_log, loader = metadata or load_metadata(directories.metadata, config, now_ms)
     controller = ActiveLog(config, metadata_log, loader.image)
@@ -243,7 +243,7 @@ def _adopt(logs: LogManager, image: MetadataImage) -> None:
     for (name, _), partition_log in logs.logs.items():
         topic = image.topic(name)
         if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:
-            adopt(partition_log, topic.topic_id)
+            assign_topic_id(partition_log, topic.topic_id)
 
 
 def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tuple[str, int]]:
@@ -255,6 +255,6 @@ def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tu
             topic is None
             or registration is None
             or node_id not in registration.replicas
-            or not (may_be(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
+            or not (may_be_damaged(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
         ):
             yield name, index

@@ -15,12 +15,12 @@ from storage.log.partition_log import PartitionLog
 log = logging.getLogger("broker.startup.node")  # the module that logs the rest of the start
 
 
-def may_be(found: bytes | None, topic_id: bytes) -> bool:
+def may_be_damaged(found: bytes | None, topic_id: bytes) -> bool:
     """Return whether `found` may be a damaged `topic_id`. Ids are random: two of them differ in several characters."""
     return found is None or sum(one != other for one, other in zip(id_text(found), id_text(topic_id), strict=True)) <= 1
 
 
-def adopt(partition_log: PartitionLog, topic_id: bytes) -> None:
+def assign_topic_id(partition_log: PartitionLog, topic_id: bytes) -> None:
     """Give a log that id, on disk too. If the write fails, the log's directory is offline."""
     if partition_log.topic_id is not None:
         name = partition_log.topic

@@ -30,14 +30,14 @@ _KEY_PASSWORD = "ssl.key.password"
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedNames:
     """The names that a new certificate may have, by the configuration at the start."""
 
     another_dn: bool
     other_sans: bool
 
     @classmethod
-    def by(cls, config: BrokerConfig, listener_name: str) -> Allowed:
+    def from_config(cls, config: BrokerConfig, listener_name: str) -> AllowedNames:
         dn, san = (config.get_for_listener(listener_name, f"ssl.allow.{name}.changes") for name in ("dn", "san"))
         return cls(bool(dn), bool(san))
 
@@ -49,7 +49,7 @@ class TlsChange:
     now: TlsSettings
     wanted: TlsSettings
     chain: bytes
-    allowed: Allowed
+    allowed: AllowedNames
 
     def problem(self) -> Problem | None:
         """Return why the change is refused, or None. Blocks: it reads files."""

@@ -8,7 +8,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from broker.access.authentication.tls_change import Allowed, TlsChange
+from broker.access.authentication.tls_change import AllowedNames, TlsChange
 from broker.network.tls import TlsTransport
 from config.tls_context import (
     KEYS,
@@ -44,7 +44,7 @@ class TlsListener:
         self._settings = TlsSettings(config, listener.name, listener.security_protocol)
         self._seen = self._modified()
         self._secured = self._settings.secured()
-        self._allowed = Allowed.by(config, listener.name)
+        self._allowed = AllowedNames.from_config(config, listener.name)
         self._under_way: Deferred[Secured] | None = None
         self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules")))
         self._names_user = listener.security_protocol == "SSL"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.external_readers.archives.manifests import Archive, Found, Manifests
+from broker.external_readers.archives.manifests import Archive, ManifestCheck, Manifests
 from broker.external_readers.poller import InThread, Poller
 from runtime.log_limit import LimitedLog
 from runtime.log_text import first_names
@@ -109,7 +109,7 @@ class Archives:
         """Stop checking."""
         self._poller.stop()
 
-    def _take(self, found: Found) -> None:
+    def _take(self, found: ManifestCheck) -> None:
         known, others = _Known(), set[tuple[str, str]]()
         for archive in found.archives:
             of_others = self._of_others(archive)
@@ -135,7 +135,7 @@ class Archives:
                 found[topic] = f"{topic}-{partition} ends at offset {log_end}, but is archived up to {end}"
         return found
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: ManifestCheck) -> None:
         known = {archive.path for archive in found.archives}
         for path, problem in found.problems.items():
             if path not in self._told_problems:

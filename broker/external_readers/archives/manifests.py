@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.external_readers.archives.manifest import ArchiveProgress, read_archive
-from runtime.foreign_files import UnreadableFile, reason, shown_names
+from runtime.foreign_files import UnreadableFile, display_names, reason
 from storage.checkpoints import TopicPartition
 
 
@@ -25,7 +25,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ManifestCheck:
     """The result of one check: archives that are or were readable, and the problems of others by path."""
 
     archives: Sequence[Archive] = ()
@@ -36,10 +36,10 @@ class Manifests:
     """Reads manifests repeatedly. Only one thread may use it at a time."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._names = shown_names(os.path.abspath(path) for path in paths)
+        self._names = display_names(os.path.abspath(path) for path in paths)
         self._seen: dict[str, ArchiveProgress] = {}
 
-    def look(self) -> Found:
+    def look(self) -> ManifestCheck:
         """Read the manifests that have changed."""
         problems = {}
         for path in self._names:
@@ -48,4 +48,4 @@ class Manifests:
             except (OSError, UnreadableFile) as error:
                 problems[path] = reason(error)
         archives = [Archive(self._names[path], path, progress.ends) for path, progress in self._seen.items()]
-        return Found(archives, problems)
+        return ManifestCheck(archives, problems)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.external_readers.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
-from runtime.foreign_files import UnreadableFile, reason, shown_names
+from runtime.foreign_files import UnreadableFile, display_names, reason
 from storage.checkpoints import TopicPartition
 
 #: In one folder.
@@ -38,7 +38,7 @@ class Follower(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckpointCheck:
     """The result of one check.
 
     - `positions`: for each partition the lowest offset that a query reads next; `behind`: the name of that query
@@ -64,7 +64,7 @@ class Checkpoints:
         self._seen: dict[str, dict[str, QueryProgress | None]] = {}
         self._problems: dict[str, str] = {}
 
-    def look(self) -> Found:
+    def look(self) -> CheckpointCheck:
         """Read the checkpoints that have changed. The result lists those that cannot be read as problems."""
         self._problems = {}
         for path in self._paths:
@@ -86,10 +86,10 @@ class Checkpoints:
             self._problems[path] = reason(error)
             return last
 
-    def _found(self) -> Found:
+    def _found(self) -> CheckpointCheck:
         seen = {path: progress for below in self._seen.values() for path, progress in below.items()}
         known = {path: progress for path, progress in sorted(seen.items()) if progress is not None}
-        names = shown_names(known)
+        names = display_names(known)
         queries = [Query(names[path], path, progress) for path, progress in known.items()]
         positions: dict[TopicPartition, int] = {}
         behind: dict[TopicPartition, str] = {}
@@ -106,7 +106,7 @@ class Checkpoints:
             and all(path in self._seen for path in self._paths)
             and all(query.progress.is_known for query in queries)
         )
-        return Found(queries, positions, behind, followers, self._problems, is_known)
+        return CheckpointCheck(queries, positions, behind, followers, self._problems, is_known)
 
 
 def _needed(progress: QueryProgress) -> Iterator[tuple[TopicPartition, int]]:

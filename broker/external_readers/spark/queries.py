@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.external_readers.poller import InThread, Poller
-from broker.external_readers.spark.checkpoints import Checkpoints, Found
+from broker.external_readers.spark.checkpoints import CheckpointCheck, Checkpoints
 from runtime.log_limit import LimitedLog
 from runtime.log_text import first_names
 from storage.checkpoints import TopicPartition
@@ -48,7 +48,7 @@ class SparkQueries:
         self._log = LimitedLog(log)
         self._told: set[str] = set()
         self._names: frozenset[str] = frozenset()
-        self.found: Found | None = None
+        self.found: CheckpointCheck | None = None
 
     # -- what retention asks -------------------------------------------------------------------------------------------
 
@@ -80,12 +80,12 @@ class SparkQueries:
         """Stop checking."""
         self._poller.stop()
 
-    def _take(self, found: Found) -> None:
+    def _take(self, found: CheckpointCheck) -> None:
         self.found = found
         if self._tells_problems:
             self._tell(found)
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: CheckpointCheck) -> None:
         for path, problem in found.problems.items():
             if path not in self._told:
                 held = "" if found.is_known else "; until then retention.hold.max.bytes of all topics are held"

@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from broker.external_readers.spark.checkpoints import Found, Query
+from broker.external_readers.spark.checkpoints import CheckpointCheck, Query
 from broker.observability.metrics.metric_table import QUERY_LAG
 from broker.observability.metrics.snapshot import Snapshot
 from storage.checkpoints import TopicPartition
 
 
-def queries_json(found: Found | None, snapshot: Snapshot) -> bytes:
+def queries_json(found: CheckpointCheck | None, snapshot: Snapshot) -> bytes:
     """Return an object with `queries`, `problems` by path, and whether all queries are known. Safe in any thread.
 
     `snapshot` has samples of their lag; the answer has null for partitions of other processes.
     """
-    found = found or Found(is_known=False)
+    found = found or CheckpointCheck(is_known=False)
     lags = dict(snapshot.get(QUERY_LAG, ()))
     fields = {
         "queries": [_query(query, lags) for query in found.queries],

@@ -10,9 +10,9 @@ import pytest
 
 from runtime.foreign_files import (
     UnreadableFile,
+    display_names,
     read_whole,
     reason,
-    shown_names,
 )
 
 
@@ -41,9 +41,9 @@ def test_reason_names_the_file() -> None:
     assert reason(UnreadableFile("/a is not a regular file")) == "/a is not a regular file"
 
 
-def test_shown_names_are_distinct() -> None:
+def test_display_names_are_distinct() -> None:
     """The whole path if two names are equal, and for the root; escaped if it is not text."""
-    assert shown_names(["/a/lake", "/b/lake", "/b/other", "/", "/c/\udcff"]) == {
+    assert display_names(["/a/lake", "/b/lake", "/b/other", "/", "/c/\udcff"]) == {
         "/a/lake": "/a/lake",
         "/b/lake": "/b/lake",
         "/b/other": "other",
