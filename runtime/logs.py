@@ -129,7 +129,7 @@ def step_level(step: int) -> None:
     nearest = min(range(len(order)), key=lambda index: abs(order[index] - root.level))
     root.setLevel(order[max(0, min(nearest + step, len(order) - 1))])
     logging.getLogger(__name__).log(root.level, "log level is %s now", _NAMES[root.level])
-    _tell_subscribers()
+    _notify_subscribers()
 
 
 def levels() -> Mapping[str, str]:
@@ -155,7 +155,7 @@ def set_level(name: str, level: str | None) -> None:
     """Set the level of a logger; None removes it, so that the parent's level counts. Raises LoggerError."""
     check_level(name, level)
     _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
-    _tell_subscribers()
+    _notify_subscribers()
 
 
 def own_levels() -> dict[str, str]:
@@ -187,7 +187,7 @@ def unsubscribe(callback: Callable[[], None]) -> None:
         _subscribers.remove(callback)
 
 
-def _tell_subscribers() -> None:
+def _notify_subscribers() -> None:
     for callback in _subscribers:
         callback()
 

@@ -136,8 +136,8 @@ class ProcessPool:
         self._forget(idle)
         idle.end()
 
-    def _forget(self, gone: _PoolProcess) -> None:
-        timer = self._processes.pop(gone, None)
+    def _forget(self, ended: _PoolProcess) -> None:
+        timer = self._processes.pop(ended, None)
         if timer is not None:
             timer.cancel()
 

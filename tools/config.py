@@ -100,17 +100,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             to_serve=options.action == "validate",
         )
     except ConfigError as error:
-        _tell_warnings(error.warnings, as_json=options.json)
-        _tell_problems(error.problems, as_json=options.json)
+        _print_warnings(error.warnings, as_json=options.json)
+        _print_problems(error.problems, as_json=options.json)
         return 2
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         print(f"pybroker config: {options.file}: {reason}", file=sys.stderr)
         return 2
     if options.action == "validate":
-        _tell_warnings(config.warnings, as_json=options.json)
+        _print_warnings(config.warnings, as_json=options.json)
         if not options.json:
-            print(f"{options.file or 'the defaults'}: nothing is wrong")
+            print(f"{options.file or 'the defaults'}: no problems")
     else:
         _print(config, options)
     return 0
@@ -129,7 +129,7 @@ def _print(config: BrokerConfig, options: Namespace) -> None:
             print(f"{entry.name}={'' if value is None else value}  ({origin})")
 
 
-def _tell_warnings(warnings: Sequence[str], *, as_json: bool) -> None:
+def _print_warnings(warnings: Sequence[str], *, as_json: bool) -> None:
     for line in warnings:
         if as_json:
             print(json.dumps({"type": "warning", "what": line}))
@@ -137,7 +137,7 @@ def _tell_warnings(warnings: Sequence[str], *, as_json: bool) -> None:
             print(f"warning: {line}", file=sys.stderr)
 
 
-def _tell_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
+def _print_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
     for problem in problems:
         if as_json:
             fields = {

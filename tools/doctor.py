@@ -92,7 +92,7 @@ def examine(path: str | None) -> Iterator[Check]:
     for line in config.warnings:
         yield Check("configuration", Level.ADVICE, line)
     if not config.warnings:
-        yield Check("configuration", Level.OK, "nothing is wrong")
+        yield Check("configuration", Level.OK, "no problems")
     for directory in config.log_dirs:
         yield from checks.disk(_disk(directory))
         with suppress(OSError):  # already reported, or the directory does not exist yet

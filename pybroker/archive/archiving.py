@@ -43,7 +43,7 @@ def archive_ranges(
     count_rows: Callable[[Path], int],
     *,
     step_offsets: int = STEP_OFFSETS,
-    tell: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[ArchivedRange], list[ArchivedFile]]:
     """Archive ranges that follow the archived ones; return the new ranges and files.
 
@@ -63,7 +63,7 @@ def archive_ranges(
             raise
         archive.commit(run, archived, files)
         for each in archived:
-            tell(f"{each.name}: {each.records} records")
+            report(f"{each.name}: {each.records} records")
         all_ranges += archived
         all_files += files
     return all_ranges, all_files

@@ -52,7 +52,7 @@ def compact(
     rewrite: Rewrite,
     count_rows: Callable[[Path], int],
     target_bytes: int = TARGET_BYTES,
-    tell: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> tuple[int, int]:
     """Compact the archive, one run for each topic; return how many files were removed and how many were added.
 
@@ -72,7 +72,7 @@ def compact(
             archive.abandon(run)
             raise
         archive.commit_compacted(run, files, [old.path for old in each.files])
-        tell(f"{each.topic}: {len(each.files)} files are {len(files)} now")
+        report(f"{each.topic}: {len(each.files)} files are {len(files)} now")
         gone += len(each.files)
         come += len(files)
     return gone, come

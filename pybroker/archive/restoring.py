@@ -51,7 +51,7 @@ def restore(
     target: Target,
     session: Callable[[], SparkSession],
     state: Path | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> list[Restored]:
     """Restore the rows that the target lacks; return the result of each partition.
 
@@ -65,7 +65,7 @@ def restore(
         properties = dict(target.properties)
         asked = {"properties": properties, "topics": [target.topic], "pattern": None, "assigned": None}
         described = reader.ask("describe_target", **asked)
-        _check_settings(target.topic, described["settings"], tell)
+        _check_settings(target.topic, described["settings"], report)
         cluster = described["cluster"] or ""
         with Journal(state or default_path(archive.inner, cluster, target.topic)) as journal:
             journal.check(topic, target.topic, cluster)
@@ -86,13 +86,13 @@ def restore(
     return results
 
 
-def _check_settings(topic: str, settings: Mapping[str, str | None], tell: Callable[[str], None]) -> None:
+def _check_settings(topic: str, settings: Mapping[str, str | None], report: Callable[[str], None]) -> None:
     """Check the settings of the target. Errors: UnusableTarget when it would replace the timestamps."""
     if settings.get("message.timestamp.type") == "LogAppendTime":
         raise UnusableTarget(f"{topic} has message.timestamp.type=LogAppendTime, which would replace the timestamps")
     retention = settings.get("retention.ms")
     if "delete" in (settings.get("cleanup.policy") or "") and retention not in (None, "-1"):
-        tell(f"{topic} has retention.ms={retention}: the broker deletes older records")
+        report(f"{topic} has retention.ms={retention}: the broker deletes older records")
 
 
 def _results(plans: Sequence[PartitionPlan], partitions: Sequence[TargetPartition]) -> list[Restored]:

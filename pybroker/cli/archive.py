@@ -73,7 +73,7 @@ def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, report
         offsets = f"offsets {lost.start} to {lost.end - 1}"
         report(f"{lost.topic}-{lost.partition}: {offsets} were deleted before they were archived")
     ranges, files = archive_ranges(
-        archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, tell=report
+        archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, report=report
     )
     records = sum(each.records for each in ranges)
     report(f"{records} records are archived in {len(files)} files" if ranges else "no new records")

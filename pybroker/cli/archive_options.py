@@ -67,21 +67,21 @@ def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
     Ctrl-C returns 130.
     """
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         print(f"{prog}: {line}", file=sys.stderr, flush=True)
 
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
-            tell(f"{package} is missing: pip install '.[spark]' in the folder of pybroker's sources")
+            report(f"{package} is missing: pip install '.[spark]' in the folder of pybroker's sources")
             return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return act(tell)
+        return act(report)
     except (ArchiveError, SourceError, JavaNotFoundError) as error:
-        tell(str(error))
+        report(str(error))
     except OSError as error:
-        tell(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        report(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
-        tell("interrupted: the same command continues where this one stopped")
+        report("interrupted: the same command continues where this one stopped")
         return INTERRUPTED
     return 1

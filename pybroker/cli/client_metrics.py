@@ -15,7 +15,7 @@ from pybroker.cli.client.answers import no_answer, read_answer
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.resources import CLIENT_METRICS
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _alter(session: Session, options: argparse.Namespace) -> None:
         show([{"name": name, "key": key, "value": value} for key, value in changes.items()], as_json=True)
         return
     for key, value in changes.items():
-        tell(f"{name}: " + (f"{key} is its default again" if value is None else f"{key}={value}"))
+        print_line(f"{name}: " + (f"{key} was reset to its default" if value is None else f"{key}={value}"))
 
 
 def _delete(session: Session, options: argparse.Namespace) -> None:
@@ -142,7 +142,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
     if options.json:
         show([{"name": name, "deleted": True}], as_json=True)
     else:
-        tell(f"deleted {name}")
+        print_line(f"deleted {name}")
 
 
 def _clients(session: Session, options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from pybroker.cli.client import resources
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.properties import read_properties
 from pybroker.cli.option_values import key_value, keys
 
@@ -157,7 +157,7 @@ def _alter(session: Session, options: argparse.Namespace) -> None:
         show([{"key": key, "value": value} for key, value in changes.items()], as_json=True)
         return
     for key, value in changes.items():
-        tell(f"{key} is its default again" if value is None else f"{key}={value}")
+        print_line(f"{key} was reset to its default" if value is None else f"{key}={value}")
 
 
 def changes_of(options: argparse.Namespace) -> dict[str, str | None]:

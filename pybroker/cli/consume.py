@@ -179,7 +179,7 @@ class Printer:
         self._console_format = console_format
 
     def run(self) -> None:
-        heard = time.monotonic()
+        last_record_s = time.monotonic()
         while not self._is_done():
             reads_on = (
                 self._options.filter and self._options.group is None
@@ -189,10 +189,10 @@ class Printer:
             read = sum(self._take(message) for message in messages)
             sys.stdout.buffer.flush()
             if read:
-                heard = time.monotonic()
+                last_record_s = time.monotonic()
                 if self._options.group is not None:
                     self._reading.commit()
-            elif self._options.idle is not None and time.monotonic() - heard > self._options.idle:
+            elif self._options.idle is not None and time.monotonic() - last_record_s > self._options.idle:
                 return
             elif not messages and has_no_reader(STANDARD_OUTPUT):  # the next record may be a long time off
                 raise BrokenPipeError

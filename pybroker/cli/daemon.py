@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with options.pid_file.open() as file:
             if not _is_locked(file):
-                return _refuse("stop", f"{options.pid_file}: the broker of that file is not running any more")
+                return _refuse("stop", f"{options.pid_file}: the broker of that file is no longer running")
             pid = int(file.read())
             if not _holds(pid, file):
                 return _refuse("stop", f"{options.pid_file}: process {pid} is not the broker of that file")

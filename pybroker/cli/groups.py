@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 from pybroker.cli.option_values import natural
@@ -181,7 +181,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             continue
         if number or groups:
             print()
-        tell(f"{query.name}: a query of Spark, {query.state}")
+        print_line(f"{query.name}: a query of Spark, {query.state}")
         show(rows, as_json=False)
 
 
@@ -214,7 +214,7 @@ def _describe_groups(session: Session, options: argparse.Namespace, names: Seque
         if number:
             print()
         count = len(group.members)
-        tell(f"{group.group_id}: {head['state']}, {count} member{'' if count == 1 else 's'}")
+        print_line(f"{group.group_id}: {head['state']}, {count} member{'' if count == 1 else 's'}")
         show(rows, as_json=False)
 
 
@@ -333,7 +333,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
         if options.json:
             show([{"group": name, "deleted": True}], as_json=True)
         else:
-            tell(f"deleted {name}")
+            print_line(f"deleted {name}")
 
 
 def _delete_offsets(session: Session, options: argparse.Namespace) -> None:

@@ -87,12 +87,12 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
     load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)})
     with ProgressBar("Producing") as bar:
 
-        def tell(window: Produced) -> None:
+        def report(window: Produced) -> None:
             bar.end()
             if not options.json:
                 print(window.line(whole=False), flush=True)
 
-        done = load.run(options.num_records, options.throughput, tell, _shown(bar, options.num_records))
+        done = load.run(options.num_records, options.throughput, report, _shown(bar, options.num_records))
     if options.json:
         show([done.row()], as_json=True)
     else:

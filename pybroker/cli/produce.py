@@ -95,8 +95,8 @@ def _follow(options: argparse.Namespace, target: Target) -> None:
         begin(logs, positions, options.max_line_bytes, from_beginning=options.from_beginning)
         for log in logs:
             position = positions.positions[str(log)]
-            _tell(f"{log}: " + ("is not there yet" if position is None else f"from byte {position.offset}"))
-        follow(logs, target, positions, stop, _tell)
+            _report(f"{log}: " + ("does not exist yet" if position is None else f"from byte {position.offset}"))
+        follow(logs, target, positions, stop, _report)
 
 
 def _send_once(options: argparse.Namespace, target: Target) -> None:
@@ -107,11 +107,11 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
         inputs[file] = sys.stdin.fileno() if file == _STANDARD_INPUT else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         if file != _STANDARD_INPUT and file.is_dir():
             raise IsADirectoryError(0, "Is a directory", str(file))
-    count = send_once(inputs, target, options.timeout, _tell)
+    count = send_once(inputs, target, options.timeout, _report)
     if options.json:
         print(json.dumps({"topic": target.topic, "lines": count}))
     else:
-        _tell(f"{count} line{' is' if count == 1 else 's are'} in {target.topic}")
+        _report(f"{count} line{' is' if count == 1 else 's are'} in {target.topic}")
 
 
 def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
@@ -227,10 +227,10 @@ def _line_bytes(text: str) -> int:
     return int(text)
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     print(f"pybroker produce: {line}", file=sys.stderr, flush=True)
 
 
 def _refuse(line: str, code: int) -> int:
-    _tell(line)
+    _report(line)
     return code

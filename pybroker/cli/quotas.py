@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import key_value, keys
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
         with session.administration() as client:
             keys = [key for _, quotas in described(client, entity, strict=True) for key in sorted(quotas)]
         if not keys:
-            raise CommandError(f"{_told(entity)}: it has no quotas")
+            raise CommandError(f"{_entity_text(entity)}: it has no quotas")
     _alter(session, options, entity, dict.fromkeys(keys))
 
 
@@ -166,7 +166,9 @@ def _alter(session: Session, options: argparse.Namespace, entity: Entity, change
         )
         return
     for key, value in changes.items():
-        tell(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
+        print_line(
+            f"{_entity_text(entity)}: " + (f"{key} was removed" if value is None else f"{key}={plain_number(value)}")
+        )
 
 
 def alter(client: Administration, entity: Entity, changes: Mapping[str, float | None]) -> None:
@@ -183,7 +185,7 @@ def alter(client: Administration, entity: Entity, changes: Mapping[str, float | 
     )
     answer = client.send(AlterClientQuotasRequest(entries=[entry], validate_only=False))
     for each in answer.entries:
-        client.check(each, _told(entity))
+        client.check(each, _entity_text(entity))
 
 
 def entity_names(entity: Entity) -> dict[str, str | None]:
@@ -191,7 +193,7 @@ def entity_names(entity: Entity) -> dict[str, str | None]:
     return {option: entity[kind] or _DEFAULT if kind in entity else None for option, kind in _PARTS.items()}
 
 
-def _told(entity: Entity) -> str:
+def _entity_text(entity: Entity) -> str:
     return " ".join(f"{option} {name}" for option, name in entity_names(entity).items() if name is not None)
 
 

@@ -21,10 +21,10 @@ _PROG = "pybroker restore"
 def main(arguments: Sequence[str]) -> int:
     """Run the command, and return its exit code."""
     options = _options(arguments)
-    return run(_PROG, lambda tell: _run(options, tell))
+    return run(_PROG, lambda report: _run(options, report))
 
 
-def _run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
+def _run(options: argparse.Namespace, report: Callable[[str], None]) -> int:
     from pybroker.archive.jobs import Spark
     from pybroker.archive.restoring import Target, restore
     from pybroker.archive.store import Archive
@@ -34,12 +34,12 @@ def _run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
     spark = Spark(options.master, options.memory)
     try:
         with Archive(options.archive.absolute(), writing=False) as archive:
-            results = restore(archive, options.topic, target, spark, options.state, tell)
+            results = restore(archive, options.topic, target, spark, options.state, report)
     finally:
         spark.stop()
     for each in results:
         kept = f"offsets below {each.kept_below} are kept" if each.kept_below else "offsets are not kept"
-        tell(f"{topic}-{each.partition}: {each.written} records written, {each.found} were there; {kept}")
+        report(f"{topic}-{each.partition}: {each.written} records written, {each.found} were there; {kept}")
     if options.json:
         fields = {"archive": str(options.archive), "topic": options.topic, "into": topic}
         print(json.dumps({**fields, "partitions": [asdict(each) for each in results]}))

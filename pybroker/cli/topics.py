@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import key_value, positive
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             continue
         if number:
             print()
-        tell("  ".join((topic.name, id_, *(f"{key}={value}" for key, value in (settings or {}).items()))))
+        print_line("  ".join((topic.name, id_, *(f"{key}={value}" for key, value in (settings or {}).items()))))
         show(rows, as_json=False)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import positive
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
     if options.json:
         show([{"user": options.name, "mechanism": each, "deleted": True} for each in mechanisms], as_json=True)
     else:
-        tell(f"deleted {options.name} ({', '.join(mechanisms)})")
+        print_line(f"deleted {options.name} ({', '.join(mechanisms)})")
 
 
 def _alter(session: Session, wanted: Sequence[UserScramCredentialAlteration]) -> None:

@@ -63,7 +63,7 @@ def fetch_range(
         data = cluster.at_leader(wanted.place, partial(fetches.fetch, offset=offset))
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if earliest is None:
-                raise DataLoss(f"{wanted.name}: offset {offset} does not exist any more, or not yet")
+                raise DataLoss(f"{wanted.name}: offset {offset} was deleted, or is not written yet")
             begun = earliest()
             if begun <= offset:  # the log was truncated
                 return

@@ -99,12 +99,12 @@ def _answer(exchange: Exchange) -> None:
     except (BrokenPipeError, CutOff):
         raise
     except Exception as error:
-        exchange.answer(ERROR, to_json(_told(error)))
+        exchange.answer(ERROR, to_json(_as_source_error(error)))
     else:
         exchange.answer(ANSWER, answer)
 
 
-def _told(error: Exception) -> SourceError:
+def _as_source_error(error: Exception) -> SourceError:
     """Return an error that the caller knows. The traceback of an unexpected one goes to standard error."""
     if isinstance(error, SourceError):
         return error

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.errors import CommandError
-from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.client.session import Place, Session
 from pybroker.cli.terminal_escape import escape_controls
@@ -68,7 +68,7 @@ class MirrorRun:
         self._bar = ProgressBar("Mirroring")
         self._topics: list[MirroredTopic] = []
         self._total = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._left: set[str] = set()
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class MirrorRun:
                 )
         self._topics = [topic for topic in self._topics if topic.name not in self._left]
         if self._left and not self._topics and self._options.topic:
-            raise CommandError("the source has none of these topics any more")
+            raise CommandError("the source no longer has any of these topics")
         return [topic for topic in found if topic.name not in self._left]
 
     def _look(self) -> None:
@@ -222,15 +222,15 @@ class MirrorRun:
             show([row], as_json=True)
             return
         if "group" in row:
-            tell(f"group {row['group']}: {row['offsets']} offsets")
+            print_line(f"group {row['group']}: {row['offsets']} offsets")
         else:
             how = "made" if row["created"] else f"goes on behind {row['copied_before']} offsets"
-            tell(f"topic {row['topic']}: {row['partitions']} partitions, {how}")
+            print_line(f"topic {row['topic']}: {row['partitions']} partitions, {how}")
         sys.stdout.flush()
 
     def _note(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._reported:
+            self._reported.add(line)
             self._bar.end()
             print(f"pybroker mirror: {escape_controls(line)}", file=sys.stderr)
 

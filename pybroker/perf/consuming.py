@@ -76,7 +76,7 @@ def consume(
         }
     )
     run = Consumed()
-    heard = time.monotonic()
+    last_record_s = time.monotonic()
     try:
         consumer.subscribe([topic])
         while run.records < records:
@@ -89,9 +89,9 @@ def consume(
             if messages:
                 run.first_s = run.first_s or time.time()
                 run.records += len(messages)
-                heard = time.monotonic()
+                last_record_s = time.monotonic()
                 show(run.records)
-            elif time.monotonic() - heard > idle_s:
+            elif time.monotonic() - last_record_s > idle_s:
                 raise CommandError(f"{topic}: {run.records} of {records} records arrived, then none for {idle_s:g} s")
             session.admin.poll(0)
             session.check()

@@ -112,7 +112,7 @@ def _check(options: argparse.Namespace) -> int:
     with _spark(pipeline) as spark:
         plan(spark, pipeline)
     sources, streams = _count(len(pipeline.sources), "source"), _count(len(pipeline.streams), "stream")
-    print(f"{options.spec}: nothing is wrong: {sources}, {streams}")
+    print(f"{options.spec}: no problems: {sources}, {streams}")
     return 0
 
 

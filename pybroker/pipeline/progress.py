@@ -103,7 +103,7 @@ class Reporter:
         totals.unparsed += batch.unparsed
         totals.late += batch.late
         totals.lag, totals.records_per_s = batch.lag, batch.records_per_s
-        self.tell(str(batch))
+        self.report(str(batch))
         self._write_metrics()
 
     def restarted(self, query: str) -> None:
@@ -111,7 +111,7 @@ class Reporter:
         self.totals.setdefault(query, Totals()).restarts += 1
         self._write_metrics()
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Print a line, and on a terminal the bar below it."""
         if not self.out.isatty():
             print(line, file=self.out, flush=True)
@@ -133,7 +133,7 @@ class Reporter:
             scratch.rename(self.metrics)
         except OSError as error:  # for example a full disk: no reason to stop streams that write elsewhere
             if not self._is_metrics_trouble_told:
-                self.tell(f"{self.metrics}: {error.strerror}: metrics are not kept")
+                self.report(f"{self.metrics}: {error.strerror}: metrics are not kept")
             self._is_metrics_trouble_told = True
         else:
             self._is_metrics_trouble_told = False

@@ -33,7 +33,7 @@ class Run:
         planned = plan(spark, self._pipeline)
         claim_checkpoints(self._pipeline)
         watched = [Watched(one.query.name, partial(one.start, once=once)) for one in planned]
-        self._reporter.tell(f"{self._pipeline.name}: {', '.join(one.name for one in watched)} started")
+        self._reporter.report(f"{self._pipeline.name}: {', '.join(one.name for one in watched)} started")
         # An interrupted batch is not an error, but Spark would print several traces
         failure = self._supervisor.run(watched, before_stop=lambda: spark.sparkContext.setLogLevel("OFF"))
         self._reporter.close()

@@ -127,7 +127,7 @@ class Supervisor:
         one.attempts += 1
         one.query, one.due = None, self.clock() + wait
         self.reporter.restarted(one.name)
-        self.reporter.tell(f"{one.name}: failed, restarts in {wait:g} s: {reason}")
+        self.reporter.report(f"{one.name}: failed, restarts in {wait:g} s: {reason}")
         return None
 
     def _report(self, one: Watched) -> None:

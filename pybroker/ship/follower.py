@@ -21,19 +21,19 @@ _REMEMBERED_FILES = 8  # finished files: one with the same time as its successor
 class Follower:
     """Returns the lines of a log in order. It never waits: the caller waits between two calls.
 
-    It reports lost lines and files that it cannot open through `tell`.
+    It reports lost lines and files that it cannot open through `report`.
     """
 
     def __init__(
         self,
         path: Path,
         max_line_bytes: int,
-        tell: Callable[[str], None] = lambda line: None,
+        report: Callable[[str], None] = lambda line: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.path = path
         self._max = max_line_bytes
-        self._tell = tell
+        self._report = report
         self._now_ns = now_ns
         self._files: deque[LogFile] = deque()  # the first is being read, the last has the name of the log
         self._finished: deque[LogFile] = deque(maxlen=_REMEMBERED_FILES)
@@ -61,7 +61,7 @@ class Follower:
             self._files.append(LogFile(found, self._max, position.offset))
         else:
             if position is not None and position.offset:
-                self._tell(f"{self.path}: the file that was sent to byte {position.offset} is gone or compressed")
+                self._report(f"{self.path}: the file that was sent to byte {position.offset} was removed or compressed")
             for path in rotated_since(self.path, since_ns, ()):
                 self._append(path)
         self.watch()
@@ -122,8 +122,8 @@ class Follower:
         copy = copy_of(self.path, file)
         if copy is None:
             file.is_cut_off = True
-            gone = f"its content after byte {file.line_start} is lost"
-            self._tell(f"{self.path}: was truncated, and no copy was found: {gone}")
+            content = f"its content after byte {file.line_start} is lost"
+            self._report(f"{self.path}: was truncated, and no copy was found: {content}")
             return file.modified_ns()
         self._files[-1] = LogFile(copy, self._max, file.line_start)
         file.close()
@@ -135,7 +135,7 @@ class Follower:
             file = LogFile(path, self._max)
         except OSError as error:
             if (refused := f"{path}: {error.strerror}") != self._refused:
-                self._tell(f"{refused}: trying again")
+                self._report(f"{refused}: trying again")
             self._refused = refused
             return
         if expected is None or file.has_inode(expected):

@@ -38,7 +38,7 @@ class LineReader:
     def __init__(self, properties: Iterable[tuple[str, str]]) -> None:
         given = dict(properties)
         if unknown := sorted(given.keys() - set(KNOWN)):
-            raise ValueError(f"there is no {unknown[0]}, but {', '.join(KNOWN)}")
+            raise ValueError(f"unknown property {unknown[0]}; known: {', '.join(KNOWN)}")
         texts = {key: given.get(key, text) for key, text in {"key.separator": "\t", **_SEPARATORS}.items()}
         for key, text in texts.items():
             if not text:

@@ -59,7 +59,7 @@ class LogFile:
             return False
 
     def is_truncated(self) -> bool:
-        """Whether bytes that were read are gone, even if the file has grown again since."""
+        """Return whether bytes that were read were removed, even if the file has grown again since."""
         head = os.pread(self.fd, _HEAD_BYTES, 0)
         if os.fstat(self.fd).st_size < self._lines.offset or not head.startswith(self._head):
             return True

@@ -20,7 +20,7 @@ _BESIDE_LINE_BYTES = (
     40_000  # key, record and batch headers; with the default limit of a line this is the default limit of a topic
 )
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class PropertyError(Exception):
@@ -76,9 +76,9 @@ class Sender:
     Errors: PropertyError.
     """
 
-    def __init__(self, target: Target, tell: Tell, *, timeout_ms: int = 0, one_by_one: bool = False) -> None:
+    def __init__(self, target: Target, report: Report, *, timeout_ms: int = 0, one_by_one: bool = False) -> None:
         self._target = target
-        self._tell = tell
+        self._report = report
         self._one_by_one = one_by_one
         self._is_patient = not timeout_ms
         self.left_out = 0
@@ -127,7 +127,7 @@ class Sender:
             self._leave_out(path, line.start, len(line.value), on_settled)
         if line.cut_bytes:
             whole = len(line.value) + line.cut_bytes
-            self._tell(
+            self._report(
                 f"{path}: the line at byte {line.start} has {whole} bytes: sent without its last {line.cut_bytes}"
             )
         return True
@@ -157,7 +157,7 @@ class Sender:
 
     def _leave_out(self, path: Path, start: int, size: int, on_settled: Callable[[], None]) -> None:
         self.left_out += 1
-        self._tell(
+        self._report(
             f"{path}: the line at byte {start} is left out: {size} bytes exceed the limit of {self._target.topic}"
         )
         on_settled()
@@ -168,7 +168,7 @@ class Sender:
         elif error.code() == KafkaError._ALL_BROKERS_DOWN and not self.trouble:
             self.trouble = f"no broker answers at {self._target.bootstrap}"
             if self._is_patient:
-                self._tell(f"{self.trouble}: waiting")
+                self._report(f"{self.trouble}: waiting")
 
     def _fail(self, error: KafkaError) -> None:
         if self.failure is None:

@@ -14,7 +14,7 @@ from pybroker.ship.lines import Line, LineSplitter
 from pybroker.ship.log_file import LogFile
 from pybroker.ship.positions import Position, PositionFile
 from pybroker.ship.progress import Progress
-from pybroker.ship.sender import DeliveryError, Sender, Target, Tell
+from pybroker.ship.sender import DeliveryError, Report, Sender, Target
 
 _POLL_S = 0.2
 #: How long an interrupted command waits for pending acknowledgements.
@@ -40,7 +40,7 @@ class Stop:
             time.sleep(min(_POLL_S, seconds))
 
 
-def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: Stop, tell: Tell) -> None:
+def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: Stop, report: Report) -> None:
     """Send new lines of the logs until a stop is requested.
 
     When the producer fails for good, a new one resumes at the positions, as a restart would.
@@ -49,14 +49,14 @@ def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: 
     pause_s, one_by_one = 1, False
     while not stop.is_requested:
         before = dict(positions.positions)
-        shipment = _Shipment(Sender(target, tell, one_by_one=one_by_one), positions, tell)
+        shipment = _Shipment(Sender(target, report, one_by_one=one_by_one), positions, report)
         try:
             shipment.open(logs, target.max_line_bytes)
             shipment.run(stop)
         except DeliveryError as failed:
             one_by_one = one_by_one or failed.is_size
             pause_s = 1 if positions.positions != before else min(2 * pause_s, _LONGEST_PAUSE_S)
-            tell(f"{failed}: trying again in {pause_s} s")
+            report(f"{failed}: trying again in {pause_s} s")
             stop.wait(pause_s)
         finally:
             shipment.close()
@@ -77,10 +77,10 @@ def begin(logs: Sequence[Path], positions: PositionFile, max_line_bytes: int, *,
 class _Shipment:
     """Followed logs and one producer."""
 
-    def __init__(self, sender: Sender, positions: PositionFile, tell: Tell) -> None:
+    def __init__(self, sender: Sender, positions: PositionFile, report: Report) -> None:
         self._sender = sender
         self._positions = positions
-        self._tell = tell
+        self._report = report
         self._logs: dict[Follower, Progress] = {}
         self._written_s = time.monotonic()
         self._cannot_write = ""
@@ -89,7 +89,7 @@ class _Shipment:
         """Resume at the positions; a log that is named twice is sent once. Errors: OSError."""
         for log in dict.fromkeys(logs):
             position = self._positions.positions[str(log)]
-            follower = Follower(log, max_line_bytes, self._tell)
+            follower = Follower(log, max_line_bytes, self._report)
             self._logs[follower] = Progress(position)
             follower.resume(position, self._positions.since_ns[str(log)])
 
@@ -106,7 +106,7 @@ class _Shipment:
             self._turn(0 if sent else _POLL_S)
         left = self._sender.flush(_FLUSH_S)
         if left:
-            self._tell(f"{_lines(left)} not acknowledged yet: the next start sends them again")
+            self._report(f"{_lines(left)} not acknowledged yet: the next start sends them again")
 
     def close(self) -> None:
         """Write the positions, and drop all lines that are not acknowledged."""
@@ -144,16 +144,16 @@ class _Shipment:
             self._cannot_write = ""
         except OSError as error:  # the old positions stay valid: a restart sends more lines again
             if self._cannot_write != str(error):
-                self._tell(f"{self._positions.path}: {error.strerror}: positions are not written")
+                self._report(f"{self._positions.path}: {error.strerror}: positions are not written")
             self._cannot_write = str(error)
 
 
-def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell: Tell) -> int:
+def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, report: Report) -> int:
     """Send all lines of open files or pipes; return how many, once all are acknowledged.
 
     Errors: DeliveryError, after which some lines may be in the topic; OSError; KeyboardInterrupt with their number.
     """
-    return _OneTime(Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000))), target).send_all(inputs)
+    return _OneTime(Sender(target, report, timeout_ms=max(1, round(timeout_s * 1000))), target).send_all(inputs)
 
 
 class _OneTime:

@@ -251,10 +251,10 @@ class ProducerState:
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget expired producers and return their number."""
-        gone = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
-        for producer_id in gone:
+        expired = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
+        for producer_id in expired:
             del self.producers[producer_id]
-        return len(gone)
+        return len(expired)
 
     def load(self, entries: Iterable[ProducerEntry], end_offset: int, now_ms: int) -> None:
         """Replace the state with the entries of a snapshot at `end_offset`, except the expired ones."""

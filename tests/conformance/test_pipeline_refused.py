@@ -110,7 +110,7 @@ def test_the_initial_specification_and_the_example(command: Command, broker: Run
     both = command.start("check", "my.yaml"), command.start("explain", str(EXAMPLE / "pipeline.yaml"))
     (checked, told, complaint), (explained, plans, more) = map(ended, both)
 
-    assert (checked, told) == (0, "my.yaml: nothing is wrong: 1 source, 1 stream\n"), complaint
+    assert (checked, told) == (0, "my.yaml: no problems: 1 source, 1 stream\n"), complaint
     assert explained == 0, more
     parts = re.split(r"^(\w.*) -> (.*), checkpoint (.*)$", plans, flags=re.MULTILINE)
     assert list(zip(parts[1::4], parts[2::4], parts[3::4], strict=True)) == [

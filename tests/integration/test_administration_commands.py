@@ -55,7 +55,7 @@ def test_quotas_are_set_listed_and_deleted(sh: Shell) -> None:
     sh.good("quotas", "delete", "--ip-defaults")
 
     deleted = sh.good("quotas", "delete", "--user", "shop")
-    assert deleted.out == "user shop: producer_byte_rate is gone\nuser shop: request_percentage is gone\n"
+    assert deleted.out == "user shop: producer_byte_rate was removed\nuser shop: request_percentage was removed\n"
     assert sh.good("quotas", "list", "--user", "shop", "--json").rows == [of_clients]
     last = sh.good("quotas", "delete", "--user", "shop", "--client-defaults", "consumer_byte_rate", "--json")
     assert last.rows == [{**of_clients, "value": None}]

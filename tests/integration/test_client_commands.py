@@ -165,7 +165,7 @@ def test_configs_are_altered_and_described(sh: Shell, broker: Broker) -> None:
     by_kafka = sh.good("configs", "--describe", "--entity-type", "topics", "--entity-name", "configured", "--json").rows
     assert {"key": "retention.ms", "value": "7000", "source": "dynamic_topic", "read_only": False} in by_kafka
     back = sh.good("configs", "alter", "--topic", "configured", "--delete-config", "retention.ms")
-    assert back.out == "retention.ms is its default again\n"
+    assert back.out == "retention.ms was reset to its default\n"
     assert "retention.ms" not in sh.good("configs", "describe", "--topic", "configured").out
     assert "retention.ms" in sh.good("configs", "describe", "--topic", "configured", "--all").out
     sh.good(

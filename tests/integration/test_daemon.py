@@ -76,7 +76,7 @@ def test_pid_file_of_a_killed_broker_is_replaced(tmp_path: Path) -> None:
     os.kill(int((tmp_path / "its.pid").read_text()), signal.SIGKILL)
     while (gone := run(tmp_path, "stop", *pid_file, "--timeout", "5")).code == 0:
         pass  # the killed process may still exist
-    assert "not running any more" in gone.err or "No such file" in gone.err
+    assert "no longer running" in gone.err or "No such file" in gone.err
     started = run(tmp_path, "serve", "--daemon", "--ephemeral", *pid_file)
     assert "and logs to pybroker.log" in started.out
     assert run(tmp_path, "stop", *pid_file).code == 0
@@ -92,7 +92,7 @@ def test_failed_start_returns_the_brokers_exit_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "started"),
-    [(None, "No such file or directory"), ("7", "the broker of that file is not running any more")],
+    [(None, "No such file or directory"), ("7", "the broker of that file is no longer running")],
 )
 def test_stop_without_a_broker_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, started: str
@@ -122,7 +122,7 @@ def test_stop_signals_no_other_process(tmp_path: Path, capsys: pytest.CaptureFix
             file.flush()
             fcntl.flock(file, fcntl.LOCK_SH)
             assert daemon.main(["--pid-file", str(path)]) == 1
-            assert "is not running any more" in capsys.readouterr().err
+            assert "is no longer running" in capsys.readouterr().err
             fcntl.flock(file, fcntl.LOCK_EX)
             assert daemon.main(["--pid-file", str(path)]) == 1
             assert f"process {other.pid} is not the broker of that file" in capsys.readouterr().err

@@ -277,5 +277,5 @@ def test_topic_recreated_while_mirrored_ends_the_mirror(source: Broker, target: 
     assert process.returncode == 1
     first, last = err.splitlines()
     assert first.startswith("pybroker mirror: recreated: it was ")
-    assert last == "pybroker mirror: the source has none of these topics any more"
+    assert last == "pybroker mirror: the source no longer has any of these topics"
     assert ends(target, sh, "recreated") == [2]

@@ -1,7 +1,7 @@
 """`pybroker verify`: check the log directories of a broker that is not running, and repair them on request.
 
 Each line is a finding: file, position, offset, what is wrong, and whether records are lost. The exit code is 0 if
-nothing is wrong (with --repair: after the repair), 1 if something is wrong, and 2 for a bad command line, a directory
+no problems (with --repair: after the repair), 1 if something is wrong, and 2 for a bad command line, a directory
 that cannot be read or one that a broker uses. Notes, such as files that the next start removes, are not errors.
 
 Programs can call `check_directory(path)`, which yields the same findings as values and takes no lock.
@@ -101,7 +101,7 @@ class _Run:
         lost = sum(each.loses_records for each in wrong)
         self.say(
             f"{_count(partitions, 'partition')}, {total >> 20} MB: "
-            + (f"{_count(len(wrong), 'finding')}, {lost} with records lost" if wrong else "nothing is wrong")
+            + (f"{_count(len(wrong), 'finding')}, {lost} with records lost" if wrong else "no problems")
             + (f" ({_count(len(found) - len(wrong), 'note')})" if len(found) > len(wrong) else ""),
             type="summary",
             partitions=partitions,

@@ -39,7 +39,7 @@ def states_page() -> str:
             " may follow itself. Any other transition is an error in the broker and raises an exception.\n",
             "\n## Classic groups\n",
             states_diagram(classic),
-            _told(GroupState),
+            _state_table(GroupState),
             "\n## Transactions\n",
             states_diagram(transaction),
             "A transactional id has one of these states. `Prepare...` is the decision, stored in the log; `Complete...`"
@@ -51,15 +51,15 @@ def states_page() -> str:
             " Available records that the log no longer has are archived, too.\n",
             "\n## Groups of the newer protocols\n\nTheir states are not stored but computed on request (KIP-848,"
             " KIP-932, KIP-1071).\n\n",
-            f"Consumer groups:\n\n{_told(ConsumerGroupState)}\n",
-            f"Members of consumer groups, by the numbers of the log:\n\n{_told(MemberState)}\n",
-            f"Share groups:\n\n{_told(ShareGroupState)}\n",
-            f"Streams groups:\n\n{_told(StreamsGroupState)}\n",
+            f"Consumer groups:\n\n{_state_table(ConsumerGroupState)}\n",
+            f"Members of consumer groups, by the numbers of the log:\n\n{_state_table(MemberState)}\n",
+            f"Share groups:\n\n{_state_table(ShareGroupState)}\n",
+            f"Streams groups:\n\n{_state_table(StreamsGroupState)}\n",
         )
     )
 
 
-def _told(states: type[Enum]) -> str:
+def _state_table(states: type[Enum]) -> str:
     """Return the states with the docstrings below them, if any."""
     texts = _docstrings(states)
     return table(("state", "meaning"), ((f"`{each.value}` {_name(each)}", texts.get(each.name, "")) for each in states))

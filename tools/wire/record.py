@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         file = None if options.output is None else _private(options.output)
     except OSError as error:
-        return _tell(f"{options.output}: {error.strerror}")
+        return _report(f"{options.output}: {error.strerror}")
     try:
         return asyncio.run(_record(options, file))
     finally:
@@ -111,7 +111,7 @@ async def _record(options: Namespace, file: BinaryIO | None) -> int:
         await output.close()
     if error is None or isinstance(error, BrokenPipeError | ConnectionResetError):
         return 0
-    return _tell(str(error.strerror or error))
+    return _report(str(error.strerror or error))
 
 
 def _close(file: BinaryIO) -> None:
@@ -124,7 +124,7 @@ def _say(line: str) -> None:
         print(f"pybroker record: {line}", file=sys.stderr, flush=True)
 
 
-def _tell(line: str) -> int:
+def _report(line: str) -> int:
     _say(line)
     return 1
 

@@ -141,7 +141,7 @@ def _cut(name: str, room: int) -> str:
     return name if len(name) <= room else name[: max(1, room - len(_CUT))] + _CUT
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line, with control characters of names escaped."""
     print(escape_controls(line))
 

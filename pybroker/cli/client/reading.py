@@ -98,8 +98,8 @@ class GrouplessReader(Reading):
         """Read new topics from their beginning, as the consumer was running when they were created."""
         places, before = self._chosen(topics), self._places
         self._places = places
-        if gone := set(before).difference(places):
-            self._consumer.incremental_unassign(_at(dict.fromkeys(gone, OFFSET_BEGINNING)))
+        if removed := set(before).difference(places):
+            self._consumer.incremental_unassign(_at(dict.fromkeys(removed, OFFSET_BEGINNING)))
         if fresh := set(places).difference(before):
             self._consumer.incremental_assign(_at(dict.fromkeys(fresh, OFFSET_BEGINNING)))
 

@@ -70,7 +70,7 @@ def test_valid_configuration_has_no_errors(file: Path, capsys: pytest.CaptureFix
     """Unknown keys are errors with --strict."""
     file.write_text("num.partitons=3\n")
     assert main(["validate", str(file)]) == 0
-    assert capsys.readouterr().out == f"{file}: nothing is wrong\n"
+    assert capsys.readouterr().out == f"{file}: no problems\n"
     assert main(["validate", "--strict", str(file)]) == 2
 
 

@@ -23,7 +23,7 @@ def _versions(stage: Stage, version: int) -> dict[str, Any]:
     return {"client_software_name": "pybroker-conformance", "client_software_version": "1"}
 
 
-def _tells_ranges(stage: Stage, version: int, answer: Struct) -> str | None:
+def _has_ranges(stage: Stage, version: int, answer: Struct) -> str | None:
     advertised = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
     differing = sorted(
         key for key in advertised.keys() & stage.versions.keys() if advertised[key] != stage.versions[key]
@@ -73,7 +73,7 @@ def _alter_quotas(stage: Stage, version: int) -> dict[str, Any]:
 
 
 PROBES = (
-    Probe(ApiKey.API_VERSIONS, _versions, check=_tells_ranges),
+    Probe(ApiKey.API_VERSIONS, _versions, check=_has_ranges),
     Probe(ApiKey.DESCRIBE_CLUSTER, lambda stage, version: {"endpoint_type": 1}),
     Probe(ApiKey.DESCRIBE_CONFIGS, _describe_configs, check=_has_settings),
     Probe(ApiKey.ALTER_CONFIGS, _alter_configs),

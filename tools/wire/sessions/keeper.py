@@ -82,14 +82,14 @@ class Output:
         self._descriptor = descriptor
 
     @classmethod
-    async def open(cls, gone: Callable[[], None]) -> Output:
-        """Open standard output; `gone` is called when its reader ends."""
+    async def open(cls, on_reader_end: Callable[[], None]) -> Output:
+        """Open standard output; `on_reader_end` is called when its reader ends."""
         descriptor = sys.stdout.fileno()
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             return cls(None, descriptor)
         loop = asyncio.get_running_loop()
-        protocol = _Pipe(gone, loop)
+        protocol = _Pipe(on_reader_end, loop)
         transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(os.dup(descriptor), "wb", 0))
         return cls(asyncio.StreamWriter(transport, protocol, None, loop), descriptor)
 
@@ -119,18 +119,18 @@ class Output:
 
 
 class _Pipe(asyncio.streams.FlowControlMixin):
-    """The protocol of the StreamWriter; calls `gone` when the reader ends."""
+    """The protocol of the StreamWriter; calls `on_reader_end` when the reader ends."""
 
-    def __init__(self, gone: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, on_reader_end: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._gone = gone
+        self._on_reader_end = on_reader_end
         self._closed = loop.create_future()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if not self._closed.done():
             self._closed.set_result(None)
-        self._gone()
+        self._on_reader_end()
 
     def _get_close_waiter(self, stream: object) -> asyncio.Future[None]:
         return self._closed

@@ -77,7 +77,10 @@ def test_delete_reads_the_existing_quotas(broker: Broker, capsys: pytest.Capture
     assert described.strict
     ops = [(each.key, each.remove) for each in altered.entries[0].ops]
     assert ops == [("consumer_byte_rate", True), ("producer_byte_rate", True)]
-    assert capsys.readouterr().out == "user shop: consumer_byte_rate is gone\nuser shop: producer_byte_rate is gone\n"
+    assert (
+        capsys.readouterr().out
+        == "user shop: consumer_byte_rate was removed\nuser shop: producer_byte_rate was removed\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["rate=much", "rate=nan", "rate=inf", "rate=", "rate"])

@@ -126,6 +126,6 @@ def test_error_of_a_deleted_topic_is_ignored(make_run: Runs) -> None:
 def test_run_ends_when_all_topics_are_deleted(make_run: Runs) -> None:
     source = Source([])
     source.troubles.update(orders=trouble(KafkaError.UNKNOWN_TOPIC_ID), audit=trouble(KafkaError.UNKNOWN_TOPIC_ID))
-    with pytest.raises(CommandError, match="the source has none of these topics any more"):
+    with pytest.raises(CommandError, match="the source no longer has any of these topics"):
         make_run(source, named=("orders", "audit"))._settle()
     assert source.dropped == [AUDIT.places, ORDERS.places]

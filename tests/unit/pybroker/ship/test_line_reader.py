@@ -62,7 +62,7 @@ def test_incomplete_line_is_an_error(properties: list[tuple[str, str]], line: by
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ([("parse.keys", "true")], "there is no parse.keys, but parse.key, "),
+        ([("parse.keys", "true")], "unknown property parse.keys; known: parse.key, "),
         ([("key.separator", "")], "key.separator is empty"),
         ([("headers.separator", ":")], "headers.separator and headers.key.separator are equal"),
         ([("null.marker", ",")], "null.marker and headers.separator are equal"),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pybroker.cli.client.output import show, table, table_within, tell
+from pybroker.cli.client.output import print_line, show, table, table_within
 
 ROWS = [
     {"topic": "a", "end_offset": 5, "isr": [1, 2], "own": {}, "internal": False},
@@ -38,7 +38,7 @@ def test_control_characters_in_tables_are_escaped() -> None:
 
 def test_control_characters_in_lines_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     """So are line breaks. JSON is the same on terminals and pipes."""
-    tell("deleted evil\x1b[31m\nname")
+    print_line("deleted evil\x1b[31m\nname")
     show([{"group": "a\x9b31m\x7f"}], as_json=True)
     line, row = capsys.readouterr().out.splitlines()
     assert line == r"deleted evil\x1b[31m\nname"

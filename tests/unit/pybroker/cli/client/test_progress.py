@@ -84,7 +84,7 @@ def test_bar_takes_one_row_of_the_terminal(tmp_path: Path, command: str, columns
     assert all(re.match(r"(Copying|Checking) \[[#.]+", row) for row in rows)
     assert max(map(len, rows)) < columns
     assert shown(line, None) == (printed, "")
-    assert printed in ("copied\n", "25 partitions, 0 MB: nothing is wrong (64 notes)\n")
+    assert printed in ("copied\n", "25 partitions, 0 MB: no problems (64 notes)\n")
 
 
 def test_no_bar_in_files_and_pipes() -> None:
