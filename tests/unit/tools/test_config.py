@@ -98,7 +98,7 @@ def test_broker_and_topic_keys_are_explained(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("line", "printed_text"),
     [
-        ("", "pybroker config: what is to be done? print, validate, explain (--help shows the options)\n"),
+        ("", "pybroker config: an action is missing: print, validate, explain (--help shows the options)\n"),
         ("validate /nowhere", "pybroker config: /nowhere: No such file or directory\n"),
         (
             "explain num.partitons",
