@@ -273,9 +273,9 @@ class Broker(ABC):
         self.directory_ids = data.directory_ids
         self.missing = data.missing
         self.background = Background(data.logs, config, self.loop, self.timers, clock)
-        holds, tells_problems = self.background.holds, self.number == MAIN
-        self.queries = follow_queries(config, holds, self.loop, self.timers, tells_problems=tells_problems)
-        follow_archives(config, data.logs, holds, self.loop, self.timers, tells_problems=tells_problems)
+        holds, logs_problems = self.background.holds, self.number == MAIN
+        self.queries = follow_queries(config, holds, self.loop, self.timers, logs_problems=logs_problems)
+        follow_archives(config, data.logs, holds, self.loop, self.timers, logs_problems=logs_problems)
         self.opening = LogOpening(data.logs, self.loop, self.timers)
         self.cleaner = Cleaner(data.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(

@@ -231,7 +231,7 @@ class Move:
         services.logs.replace(new)
         partition.swap_log(new)
         services.cleaner.moved(source, new)
-        self._tell_metadata()
+        self._report_to_metadata()
         self._moves.replaced(source, new)
         log.info("%s is in %s now", partition, self.directory.path)
 
@@ -258,7 +258,7 @@ class Move:
         new.mark_unsynced(self.directory.path)
         return new
 
-    def _tell_metadata(self) -> None:
+    def _report_to_metadata(self) -> None:
         """Record the partition's directory in the metadata. If that fails, the next start finds it."""
         services, partition = self._moves.services, self.partition
         directory_id = services.directory_ids.get(self.directory.path)

@@ -90,7 +90,7 @@ class WorkerSupervisor:
                 directory.share_lock()
         controller.followers = self
         self._backend.metadata.on_topic_deleted(self._on_topic_deleted)
-        logs.subscribe(self._tell_log_levels)
+        logs.subscribe(self._send_log_levels)
         await asyncio.gather(*(each.start(deleted_topics) for each in self._workers))
 
     def interrupt(self) -> None:
@@ -115,7 +115,7 @@ class WorkerSupervisor:
 
     def close(self) -> None:
         """Kill the workers that still run, and close their listeners."""
-        logs.unsubscribe(self._tell_log_levels)
+        logs.unsubscribe(self._send_log_levels)
         for each in self._workers:
             each.kill()
         for listener in self.listeners:
@@ -144,7 +144,7 @@ class WorkerSupervisor:
 
     # -- logging -------------------------------------------------------------------------------------------------------
 
-    def _tell_log_levels(self) -> None:
+    def _send_log_levels(self) -> None:
         message = LogLevels(logs.own_levels())
         for each in self._workers:
             each.tell(message)

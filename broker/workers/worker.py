@@ -124,7 +124,7 @@ class Worker(Broker):
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:
             if not directory.is_online:
-                self._tell_failure(directory)
+                self._report_failure(directory)
         self.publisher.host_all()
         self.partitions.log_offline()
         self._start_data()
@@ -157,9 +157,9 @@ class Worker(Broker):
 
     def _go_on_without(self, directory: LogDirectory) -> None:
         self.partitions.take_offline(directory)
-        self._tell_failure(directory)
+        self._report_failure(directory)
 
-    def _tell_failure(self, directory: LogDirectory) -> None:
+    def _report_failure(self, directory: LogDirectory) -> None:
         self.publisher.directory_failed(directory.path)
         self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
 

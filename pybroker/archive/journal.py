@@ -1,4 +1,4 @@
-"""The journal of a restore: the next attempt resumes with it and tells restored records from those of other producers.
+"""The journal of a restore, by which the next attempt resumes and recognizes the records that were restored.
 
 The journal is written before the first row. Row n of a partition goes to the offset `bases[partition]` + n. The topic
 itself shows which rows it has already (isolated/topic_restorer.py).

@@ -120,7 +120,7 @@ def test_stream_of_two_sources(spark: SparkSession, reference: RunningBroker, na
     assert (sum(batch.records for batch in told), sum(batch.unparsed for batch in told)) == (6, 3)
 
 
-def test_pattern_of_topics_that_is_none_is_told_beforehand(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_topic_pattern_is_reported_before_the_start(spark: SparkSession, tmp_path: Path) -> None:
     whole = document(sources={"s": {"pattern": "logs-(a|b"}})
     with pytest.raises(SpecError, match=r"sources\.s\.pattern: Java rejects it: Unclosed group"):
         plan(spark, loaded(tmp_path, whole))

@@ -34,7 +34,7 @@ exec {command} "$@"
 
 
 def use_quick_java(home: Path = HOME) -> None:
-    """Set JAVAHOME of this process and its children to a folder whose `bin/java` adds `QUICK`."""
+    """Set JAVA_HOME of this process and its children to a folder whose `bin/java` adds `QUICK`."""
     try:
         java = find_java()
     except JavaNotFoundError:

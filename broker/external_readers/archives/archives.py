@@ -66,12 +66,12 @@ class Archives:
         loop: AbstractEventLoop,
         timers: Timers,
         *,
-        tells_problems: bool = True,
+        logs_problems: bool = True,
         in_thread: InThread | None = None,
     ) -> None:
         self._poller = Poller("archives", Manifests(paths).look, self._take, INTERVAL_MS, loop, timers, in_thread)
         self._log_end = log_end
-        self._tells_problems = tells_problems
+        self._logs_problems = logs_problems
         self._log = LimitedLog(log)
         self._known: _Known | None = None
         self._names: list[str] = []
@@ -122,7 +122,7 @@ class Archives:
                         "The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details
                     )
         self._known, self._told_others = known, others
-        if self._tells_problems:
+        if self._logs_problems:
             self._tell(found)
 
     def _of_others(self, archive: Archive) -> Mapping[str, str]:

@@ -20,11 +20,11 @@ def follow_archives(
     loop: AbstractEventLoop,
     timers: Timers,
     *,
-    tells_problems: bool,
+    logs_problems: bool,
 ) -> None:
     """Follow the configured archives, and make retention wait for them.
 
-    `tells_problems`: whether this process logs unreadable archives.
+    `logs_problems`: whether this process logs unreadable archives.
     """
     paths = config.get_list("pybroker.archives")
     if not paths:
@@ -37,6 +37,6 @@ def follow_archives(
         found = opened.get(place)
         return found.log_end_offset if found is not None else None
 
-    archives = Archives(paths, log_end, loop, timers, tells_problems=tells_problems)
+    archives = Archives(paths, log_end, loop, timers, logs_problems=logs_problems)
     holds.add(archives)
     archives.start()

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def follow_queries(
-    config: BrokerConfig, holds: RetentionHolds, loop: AbstractEventLoop, timers: Timers, *, tells_problems: bool
+    config: BrokerConfig, holds: RetentionHolds, loop: AbstractEventLoop, timers: Timers, *, logs_problems: bool
 ) -> SparkQueries | None:
     """Follow the queries of the configured checkpoints, and make retention aware of them.
 
-    `tells_problems`: whether this process logs unreadable checkpoints.
+    `logs_problems`: whether this process logs unreadable checkpoints.
     """
     paths = config.get_list("pybroker.spark.checkpoints")
     if not paths:
@@ -26,7 +26,7 @@ def follow_queries(
     from broker.external_readers.spark.queries import SparkQueries
 
     interval_ms = config.get_int("pybroker.spark.checkpoints.interval.ms")
-    queries = SparkQueries(paths, interval_ms, loop, timers, tells_problems=tells_problems)
+    queries = SparkQueries(paths, interval_ms, loop, timers, logs_problems=logs_problems)
     holds.add(queries)
     queries.start()
     return queries

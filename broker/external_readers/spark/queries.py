@@ -39,12 +39,12 @@ class SparkQueries:
         loop: AbstractEventLoop,
         timers: Timers,
         *,
-        tells_problems: bool = True,
+        logs_problems: bool = True,
         in_thread: InThread | None = None,
     ) -> None:
         look = Checkpoints(paths).look
         self._poller = Poller("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
-        self._tells_problems = tells_problems
+        self._logs_problems = logs_problems
         self._log = LimitedLog(log)
         self._told: set[str] = set()
         self._names: frozenset[str] = frozenset()
@@ -82,7 +82,7 @@ class SparkQueries:
 
     def _take(self, found: CheckpointCheck) -> None:
         self.found = found
-        if self._tells_problems:
+        if self._logs_problems:
             self._tell(found)
 
     def _tell(self, found: CheckpointCheck) -> None:

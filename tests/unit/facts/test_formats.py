@@ -37,7 +37,7 @@ def entries(data: bytes) -> Iterator[bytes]:
 @pytest.mark.parametrize(
     ("directory", "prefix", "magics"), [(OLD, "v0-", {0}), (OLD, "v1-", {1}), (OLD, "mixed", {0, 1, 2}), (NEW, "", {2})]
 )
-def test_byte_16_tells_the_three_formats_apart(directory: Path, prefix: str, magics: set[int]) -> None:
+def test_byte_16_distinguishes_the_three_formats(directory: Path, prefix: str, magics: set[int]) -> None:
     """S7.1, S7.7, S7.5: 0, 1 or 2 in each entry. The size leads to the next entry and to the end of the file."""
     assert {entry[16] for data in segments(directory, prefix) for entry in entries(data)} == magics
 

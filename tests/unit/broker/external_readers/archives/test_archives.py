@@ -19,7 +19,7 @@ Place = tuple[str, int]
 class Stage:
     """Archives in `lake` and `other`, checks that run when a test says so, and logs that all end at 100."""
 
-    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, tells_problems: bool = True) -> None:
+    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, logs_problems: bool = True) -> None:
         self.lake, self.other = directory / "lake", directory / "other"
         self.log_ends: dict[Place, int] = {(topic, index): 100 for topic in ("orders", "clicks") for index in range(3)}
         self._loop = FakeLoop()
@@ -31,7 +31,7 @@ class Stage:
             self.log_ends.get,
             self._loop,  # type: ignore[arg-type]
             Timers(self._loop, self._loop.clock),
-            tells_problems=tells_problems,
+            logs_problems=logs_problems,
             in_thread=self._calls.append,
         )
         self.archives.start()
@@ -131,7 +131,7 @@ def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
 
 def test_first_worker_logs_problems_of_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each worker logs those of its own partitions."""
-    stage = Stage(tmp_path, caplog, tells_problems=False)
+    stage = Stage(tmp_path, caplog, logs_problems=False)
     put_manifest(stage.lake, {("orders", 0): 101})
     (lines,) = stage.look()
     assert "another topic orders" in lines
