@@ -21,9 +21,9 @@ from broker.coordinators.share.requests import (
 )
 from broker.coordinators.share.sessions import (
     FINAL_EPOCH,
-    Place,
     SessionKey,
     ShareSession,
+    TopicIdPartition,
 )
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -109,8 +109,16 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
     session = share_partitions.sessions.fetch(
         key,
         request.share_session_epoch,
-        (Place(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions),
-        (Place(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions),
+        (
+            TopicIdPartition(topic.topic_id, each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        ),
+        (
+            TopicIdPartition(topic.topic_id, each)
+            for topic in request.forgotten_topics_data
+            for each in topic.partitions
+        ),
         ctx.connection,
         acknowledges=bool(batches),
     )
@@ -124,7 +132,7 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which finds it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
         return answer(ctx, needs, request, acknowledged, [], ())
-    new_places = session.take_new_places()
+    new_places = session.take_new_partitions()
     attempt = ShareFetchAttempt(
         needs.fetches,
         request.group_id,
@@ -143,10 +151,10 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
     return answer(ctx, needs, request, acknowledged, found, new_places)
 
 
-def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
+def acknowledged_of(request: Struct) -> dict[TopicIdPartition, list[Acknowledged]]:
     """Return the acknowledgements of a request by partition; an empty list for a partition without any."""
     return {
-        Place(topic.topic_id, each.partition_index): [
+        TopicIdPartition(topic.topic_id, each.partition_index): [
             Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
             for batch in each.acknowledgement_batches
         ]
@@ -161,7 +169,7 @@ def check_request(request: Struct) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST)
 
 
-def in_turn(session: ShareSession, epoch: int) -> list[Place]:
+def in_turn(session: ShareSession, epoch: int) -> list[TopicIdPartition]:
     """Return the session's partitions, each time with another one first."""
     places = list(session.places)
     if not places:
@@ -176,7 +184,7 @@ def answer(
     request: Struct,
     acknowledged: Acknowledging,
     fetched: list[Fetched],
-    new_places: Iterable[Place],
+    new_places: Iterable[TopicIdPartition],
 ) -> Reply:
     """Answer once the acknowledgements are written."""
     if ctx.charge is not None:
@@ -191,12 +199,12 @@ def respond(
     ctx: RequestContext,
     needs: Needs,
     request: Struct,
-    results: dict[Place, Refused | None],
+    results: dict[TopicIdPartition, Refused | None],
     fetched: list[Fetched],
-    new_places: Iterable[Place],
+    new_places: Iterable[TopicIdPartition],
 ) -> Struct:
     """Return the results of acknowledgements and fetches by partition; `new_places` are in the answer in any case."""
-    by_place: dict[Place, Struct] = {}
+    by_place: dict[TopicIdPartition, Struct] = {}
     for each in sorted(fetched, key=lambda each: not each.error_code):  # errors come first, as in Kafka
         data = by_place[each.place] = PartitionData(partition_index=each.place.partition)
         data.error_code, data.error_message = each.error_code, each.error_message

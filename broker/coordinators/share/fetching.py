@@ -19,7 +19,7 @@ from broker.coordinators.share.partitions import (
     SharePartitionSettings,
     StateLoading,
 )
-from broker.coordinators.share.sessions import Place
+from broker.coordinators.share.sessions import TopicIdPartition
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
 from coordinator.group.refused import Refused
@@ -41,7 +41,7 @@ _WINDOW_BYTES = 1 << 16
 class Fetched(msgspec.Struct):
     """The result for a partition. `records` are the log's bytes, unchanged."""
 
-    place: Place
+    place: TopicIdPartition
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     records: FetchSlice | bytes = b""
@@ -80,7 +80,7 @@ class ShareFetchAttempt:
         self,
         services: ShareFetchServices,
         group_id: str,
-        places: list[Place],
+        places: list[TopicIdPartition],
         wanted: AcquireRequest,
         settings: SharePartitionSettings,
         *,
@@ -170,7 +170,9 @@ class ShareFetchAttempt:
                 try:
                     fetched = self._acquire(each, left)
                 except Exception as error:  # records acquired by then become available when their lock ends
-                    fetched = Fetched(Place(each.share.key.topic_id, each.share.key.partition), error_code_of(error))
+                    fetched = Fetched(
+                        TopicIdPartition(each.share.key.topic_id, each.share.key.partition), error_code_of(error)
+                    )
                 if fetched is not None:
                     self.fetched.append(fetched)
                     left -= sum(one.last_offset - one.first_offset + 1 for one in fetched.acquired)
@@ -184,7 +186,7 @@ class ShareFetchAttempt:
 
     # -- one partition ----------------------------------------------------------------------------------------------
 
-    def _read(self, place: Place, budget: int) -> Readable | None:
+    def _read(self, place: TopicIdPartition, budget: int) -> Readable | None:
         """Return the records that may be acquired next. Raises Refused, StateLoading."""
         name = self._partitions.topic_name(place.topic_id)
         if name is None:
@@ -247,7 +249,7 @@ class ShareFetchAttempt:
         kept = [batch for batch in batches if batch.last >= first and batch.first <= last]
         records = readable.part.piece(kept[0].position, kept[-1].end)
         share.partition.log.fetched_bytes += len(records)
-        return Fetched(Place(share.key.topic_id, share.key.partition), records=records, acquired=acquired)
+        return Fetched(TopicIdPartition(share.key.topic_id, share.key.partition), records=records, acquired=acquired)
 
     def _without_aborted(self, readable: Readable, acquired: list[Acquired]) -> list[Acquired]:
         """Archive the records of aborted transactions at once: no member receives them."""

@@ -18,10 +18,10 @@ from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from broker.coordinators.share.runs import Change
 from broker.coordinators.share.sessions import (
-    Place,
     SessionKey,
     ShareSession,
     ShareSessions,
+    TopicIdPartition,
 )
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
@@ -159,7 +159,7 @@ class SharePartitions:
         found = self._live[key] = SharePartition(key, partition, state.state_epoch, partition.leader_epoch, in_flight)
         return found
 
-    def known(self, group_id: str, place: Place) -> SharePartition | None:
+    def known(self, group_id: str, place: TopicIdPartition) -> SharePartition | None:
         """Return the share-partition if it is in use."""
         found = self._live.get(ShareKey(group_id, *place))
         return found if found is not None and found.partition.hosted else None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import field
 
 from broker.coordinators.share.acknowledgement import Acknowledged, check_acknowledgements
-from broker.coordinators.share.sessions import Place, SessionKey
+from broker.coordinators.share.sessions import SessionKey, TopicIdPartition
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import LONGEST_MEMBER_ID
 from coordinator.share.state import ShareKey
@@ -37,7 +37,7 @@ class Acknowledging(msgspec.Struct):
     `pending`: writes of another process. `results` may change until they finish.
     """
 
-    results: dict[Place, Refused | None] = field(default_factory=dict)
+    results: dict[TopicIdPartition, Refused | None] = field(default_factory=dict)
     pending: list[Deferred[None]] = field(default_factory=list)
 
 
@@ -78,7 +78,7 @@ class ShareRequests:
         self,
         ctx: RequestContext,
         key: SessionKey,
-        batches: Mapping[Place, Sequence[Acknowledged]],
+        batches: Mapping[TopicIdPartition, Sequence[Acknowledged]],
         *,
         may_renew: bool,
     ) -> Acknowledging:
@@ -89,7 +89,7 @@ class ShareRequests:
         settings = self._share_partitions.settings(key.group_id)
         may_read = self.reader(ctx)
         found = Acknowledging()
-        sound: dict[Place, Sequence[Acknowledged]] = {}
+        sound: dict[TopicIdPartition, Sequence[Acknowledged]] = {}
         for place, acknowledged in batches.items():
             try:
                 self._check(place, acknowledged, may_renew=may_renew, may_read=may_read)
@@ -125,7 +125,7 @@ class ShareRequests:
         keys = (ShareKey(group_id, *place).text for place in found.results)
         return self._share_states.after_commit(keys, respond(), failed)
 
-    def set_leader(self, place: Place, data: Struct, leaders: set[int]) -> None:
+    def set_leader(self, place: TopicIdPartition, data: Struct, leaders: set[int]) -> None:
         """Set `current_leader` in an answer if another worker has the partition; add its id to `leaders`."""
         leader = self._client_view.other_leader(self._partitions.topic_name(place.topic_id), place.partition)
         if leader is not None:
@@ -134,7 +134,7 @@ class ShareRequests:
 
     def _check(
         self,
-        place: Place,
+        place: TopicIdPartition,
         acknowledged: Sequence[Acknowledged],
         *,
         may_renew: bool,
@@ -155,7 +155,11 @@ class ShareRequests:
             raise Refused(partitions.absence(name, place.partition))
 
     def _acknowledge_one(
-        self, key: SessionKey, place: Place, acknowledged: Sequence[Acknowledged], settings: SharePartitionSettings
+        self,
+        key: SessionKey,
+        place: TopicIdPartition,
+        acknowledged: Sequence[Acknowledged],
+        settings: SharePartitionSettings,
     ) -> Deferred[None] | None:
         """Acknowledge records of one partition.
 
@@ -168,7 +172,7 @@ class ShareRequests:
         return self._share_partitions.acknowledge(share, key.member_id, acknowledged, settings)
 
 
-def _note(results: dict[Place, Refused | None], place: Place, written: Deferred[None]) -> None:
+def _note(results: dict[TopicIdPartition, Refused | None], place: TopicIdPartition, written: Deferred[None]) -> None:
     try:
         written.result()
     except Refused as refusal:

@@ -21,7 +21,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
 #: Partitions in all sessions, of some 300 bytes each.
-MOST_PLACES = 1 << 19
+MOST_PARTITIONS = 1 << 19
 
 
 class SessionKey(NamedTuple):
@@ -31,7 +31,7 @@ class SessionKey(NamedTuple):
     member_id: str
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition in a session."""
 
     topic_id: bytes
@@ -47,18 +47,18 @@ class ShareSession:
         self.key = key
         self.connection = connection
         self.epoch = 1
-        self.places: dict[Place, None] = {}
-        self._unreported: dict[Place, None] = {}
+        self.places: dict[TopicIdPartition, None] = {}
+        self._unreported: dict[TopicIdPartition, None] = {}
 
-    def add(self, place: Place) -> None:
+    def add(self, place: TopicIdPartition) -> None:
         if place not in self.places:
             self.places[place] = self._unreported[place] = None
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: TopicIdPartition) -> None:
         self.places.pop(place, None)
         self._unreported.pop(place, None)
 
-    def take_new_places(self) -> list[Place]:
+    def take_new_partitions(self) -> list[TopicIdPartition]:
         """Return, once, the session's new partitions: the first answer names each of them, even without records."""
         unreported, self._unreported = self._unreported, {}
         return list(unreported)
@@ -87,8 +87,8 @@ class ShareSessions:
         self,
         key: SessionKey,
         epoch: int,
-        added: Iterable[Place],
-        forgotten: Iterable[Place],
+        added: Iterable[TopicIdPartition],
+        forgotten: Iterable[TopicIdPartition],
         connection: ClientConnection,
         *,
         acknowledges: bool,
@@ -109,7 +109,7 @@ class ShareSessions:
             session.add(place)
         for place in forgotten:
             session.forget(place)
-        if len(session.places) > count and sum(len(each.places) for each in self._sessions.values()) > MOST_PLACES:
+        if len(session.places) > count and sum(len(each.places) for each in self._sessions.values()) > MOST_PARTITIONS:
             self.end(session)
             raise _refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         return session

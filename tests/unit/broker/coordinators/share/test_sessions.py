@@ -54,7 +54,7 @@ def test_partitions_of_all_sessions_are_bounded(
     broker: ShareBroker, member: ShareMemberClient, monkeypatch: pytest.MonkeyPatch
 ):
     """A session without room starts again, and its records go to others. Other sessions continue."""
-    monkeypatch.setattr("broker.coordinators.share.sessions.MOST_PLACES", 3)
+    monkeypatch.setattr("broker.coordinators.share.sessions.MOST_PARTITIONS", 3)
     sessions = broker.share_partitions.sessions
     broker.fill(5)
     other = broker.member("other")
