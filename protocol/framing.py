@@ -24,13 +24,14 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class FrameTooLarge(ProtocolError):
-    """The size of a frame exceeds the limit."""
+    """The size of a frame exceeds the limit, or is negative. `size` may be the unsigned value of its four bytes."""
 
     def __init__(self, size: int, limit: int) -> None:
         front = (size & 0xFFFFFFFF).to_bytes(SIZE_BYTES, "big")
+        (size,) = _SIZE.unpack(front)
         other = "TLS" if front.startswith(_TLS_HANDSHAKE) else _OTHERS.get(front)
         guess = f"; it begins as {other} does" if other else ""
-        super().__init__(f"a frame of {size} bytes, where at most {limit} are allowed{guess}")
+        super().__init__(f"a frame of {size} bytes, where 0 to {limit} are allowed{guess}")
         self.size = size
         self.limit = limit
 

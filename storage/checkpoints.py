@@ -128,8 +128,10 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
         if version not in (0, 1):
             raise CorruptFile(path, f"unknown version {version}")
         return MetaProperties(values["cluster.id"], node_id, _checked_id(values.get("directory.id")), version)
-    except (KeyError, ValueError) as error:
-        raise CorruptFile(path, f"no usable value: {error}") from None
+    except KeyError as missing:
+        raise CorruptFile(path, f"the property {missing} is missing") from None
+    except ValueError as error:
+        raise CorruptFile(path, str(error)) from None
 
 
 def _checked_id(text: str | None) -> str | None:

@@ -96,3 +96,7 @@ def test_encode_response_does_not_copy_large_bodies():
     head, body = encode_response(API_VERSIONS, 0, 5, large)
     assert len(head) == 8
     assert body == API_VERSIONS.response.encode(0, large)
+
+
+def test_negative_size_is_reported_with_its_sign() -> None:
+    assert str(FrameTooLarge(0xFFFFFFFF, 100)) == "a frame of -1 bytes, where 0 to 100 are allowed"
