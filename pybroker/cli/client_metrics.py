@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from pybroker.cli.client import resources
-from pybroker.cli.client.answers import no_answer, read_answer
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.metrics_pages import read_json_page, unexpected_page
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.resources import CLIENT_METRICS
@@ -152,7 +152,7 @@ def _clients(session: Session, options: argparse.Namespace) -> None:
     try:
         rows = [_number(each) for each in found[0]["numbers"]] if options.id is not None else list(map(_client, found))
     except (KeyError, TypeError, ValueError):
-        raise no_answer(options.url, _PATH) from None
+        raise unexpected_page(options.url, _PATH) from None
     show(rows, as_json=options.json)
 
 
@@ -160,9 +160,9 @@ def clients_at(url: str, timeout_s: float, instance_id: str | None = None) -> li
     """Return the clients that the broker at `url` knows, or one client's metrics. Raises CommandError, UsageError."""
     query = "" if instance_id is None else f"?{urlencode({'id': instance_id})}"
     try:
-        return list(read_answer(url, _PATH, timeout_s, option="--from", query=query)["clients"])
+        return list(read_json_page(url, _PATH, timeout_s, option="--from", query=query)["clients"])
     except (KeyError, TypeError):
-        raise no_answer(url, _PATH) from None
+        raise unexpected_page(url, _PATH) from None
 
 
 def _client(found: Mapping[str, Any]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pybroker.cli.client.answers import no_answer, read_answer
+from pybroker.cli.client.metrics_pages import read_json_page, unexpected_page
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Place
@@ -35,12 +35,15 @@ class Query:
 
 
 def read_queries(url: str, timeout_s: float) -> list[Query]:
-    """Return the queries of the broker with this metrics listener. Raises UsageError for a bad URL, CommandError."""
-    found = read_answer(url, _PATH, timeout_s, option="--queries")
+    """Return the queries of the broker with this metrics listener.
+
+    Raises UsageError for a bad URL, CommandError if the page cannot be read.
+    """
+    found = read_json_page(url, _PATH, timeout_s, option="--queries")
     try:
         return [_query(each) for each in found["queries"]]
     except (ValueError, KeyError, TypeError):
-        raise no_answer(url, _PATH) from None
+        raise unexpected_page(url, _PATH) from None
 
 
 def _query(found: dict[str, Any]) -> Query:

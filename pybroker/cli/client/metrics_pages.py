@@ -13,8 +13,11 @@ from pybroker.cli.client.errors import CommandError, UsageError
 _MOST_BYTES = 64 << 20
 
 
-def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: str = "") -> dict[str, Any]:
-    """Return the object at `path` of a broker's metrics listener. Raises UsageError for a bad URL, CommandError."""
+def read_json_page(url: str, path: str, timeout_s: float, *, option: str, query: str = "") -> dict[str, Any]:
+    """Return the object at `path` of a broker's metrics listener.
+
+    Raises UsageError for a bad URL, CommandError if the page cannot be read, is too large or is not a JSON object.
+    """
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{option}: {url!r} is not a URL such as http://localhost:9404")
     where = f"{url.rstrip('/').removesuffix(path)}{path}"
@@ -26,17 +29,17 @@ def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: st
         raise CommandError(f"{where}: {error.code} {said}") from None
     except (OSError, ValueError, HTTPException) as error:
         raise CommandError(f"{where}: {getattr(error, 'reason', None) or error}") from None
+    if len(data) > _MOST_BYTES:
+        raise CommandError(f"{where}: the page is larger than {_MOST_BYTES >> 20} MiB")
     try:
-        if len(data) > _MOST_BYTES:
-            raise ValueError
         found = json.loads(data)
         if not isinstance(found, dict):
             raise TypeError
         return found
     except (ValueError, TypeError, RecursionError):
-        raise no_answer(url, path) from None
+        raise unexpected_page(url, path) from None
 
 
-def no_answer(url: str, path: str) -> CommandError:
-    """Return the error for an object without the expected fields."""
+def unexpected_page(url: str, path: str) -> CommandError:
+    """Return the error for a page that is not a JSON object with the expected fields."""
     return CommandError(f"{url.rstrip('/').removesuffix(path)}{path}: this is not an answer of pybroker")
