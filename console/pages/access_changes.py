@@ -11,7 +11,7 @@ from starlette.responses import Response
 from console.cluster import acls, quotas, users
 from console.errors import BadRequest, NotFound
 from console.forms import Form
-from console.pages.page import confirmation, go_on, sources
+from console.pages.page import confirmation, redirect_after, sources
 from security.acl import CLUSTER_NAME, WILDCARD
 from security.sasl.scram_credential import BY_SASL_NAME, MAX_ITERATIONS, MIN_ITERATIONS
 
@@ -23,7 +23,7 @@ Read = Callable[[Form, str], str]
 def add_acl(request: Request, form: Form) -> Response:
     """POST /access/acls: the fields of an entry"""
     acls.add(sources(request).client, _entry(form))
-    return go_on(request, "acl-added", "access")
+    return redirect_after(request, "acl-added", "access")
 
 
 def confirm_delete_acl(request: Request) -> Response:
@@ -37,20 +37,20 @@ def delete_acl(request: Request, form: Form) -> Response:
     entry = _entry(form, Form.text)
     if not acls.delete(sources(request).client, entry):
         raise NotFound(f"There is no such entry of {entry}")
-    return go_on(request, "acl-deleted", "access")
+    return redirect_after(request, "acl-deleted", "access")
 
 
 def set_password(request: Request, form: Form) -> Response:
-    """POST /access/users: user, mechanism, iterations, password and again: the password, twice"""
+    """POST /access/users: user, mechanism, iterations, password, and again (the password repeated)"""
     user, mechanism = _text(form, "user"), _one_of(form, "mechanism", BY_SASL_NAME)
     iterations = form.number("iterations", MIN_ITERATIONS, least=MIN_ITERATIONS, limit=MAX_ITERATIONS)
     password = form.text("password")
     if not password or len(password) > _LONGEST or "\0" in password:
-        raise BadRequest("The password must have 1 to 1000 characters")
+        raise BadRequest(f"The password must have 1 to {_LONGEST} characters, without NUL")
     if password != form.text("again"):
         raise BadRequest("The two passwords differ")
     users.set_password(sources(request).client, users.Credential(user, mechanism, iterations), password)
-    return go_on(request, "password-set", "access")
+    return redirect_after(request, "password-set", "access")
 
 
 def confirm_remove_user(request: Request) -> Response:
@@ -65,13 +65,13 @@ def remove_user(request: Request, form: Form) -> Response:
     """POST /access/users/remove: user, mechanism"""
     mechanism = _one_of(form, "mechanism", BY_SASL_NAME)
     users.remove(sources(request).client, _text(form, "user", Form.text), mechanism)
-    return go_on(request, "user-removed", "access")
+    return redirect_after(request, "user-removed", "access")
 
 
 def set_quota(request: Request, form: Form) -> Response:
-    """POST /access/quotas: key, value; of-user, of-client-id, of-ip: named, default or nothing
+    """POST /access/quotas: key, value, of-user, of-client-id, of-ip, user, client-id, ip
 
-    The names are in user, client-id and ip.
+    Each of-KIND is `named`, `default` or empty. If `named`, the field of the same kind has the name.
     """
     key, text = _one_of(form, "key", quotas.KEYS), form.word("value")
     try:
@@ -81,7 +81,7 @@ def set_quota(request: Request, form: Form) -> Response:
     if not math.isfinite(value) or value < 0:
         raise BadRequest(f"{key} must be a number of at least 0, not {text[:40]!r}")
     quotas.change(sources(request).client, _entity(form), key, value)
-    return go_on(request, "quota-set", "access")
+    return redirect_after(request, "quota-set", "access")
 
 
 def confirm_remove_quota(request: Request) -> Response:
@@ -96,7 +96,7 @@ def confirm_remove_quota(request: Request) -> Response:
 def remove_quota(request: Request, form: Form) -> Response:
     """POST /access/quotas/remove, with the entity and the key"""
     quotas.change(sources(request).client, _entity(form, Form.text), _one_of(form, "key", quotas.KEYS), None)
-    return go_on(request, "quota-removed", "access")
+    return redirect_after(request, "quota-removed", "access")
 
 
 def _entity(form: Form, read: Read = Form.word) -> dict[str, str | None]:
@@ -135,7 +135,7 @@ def _entry(form: Form, read: Read = Form.word) -> acls.Entry:
 def _text(form: Form, name: str, read: Read = Form.word) -> str:
     text = read(form, name)
     if not text or len(text) > _LONGEST or "\0" in text:
-        raise BadRequest(f"Which {name}?")
+        raise BadRequest(f"{name} must have 1 to {_LONGEST} characters, without NUL")
     return text
 
 

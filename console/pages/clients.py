@@ -12,7 +12,7 @@ from console.cluster import client_metrics
 from console.cluster.client_metrics import Subscription
 from console.errors import BadRequest, BrokerRejected, NotFound, Refused
 from console.forms import Form
-from console.pages.page import confirmation, go_on, page, sources
+from console.pages.page import confirmation, page, redirect_after, sources
 from console.pushing import Pushing
 
 _MOST = 500
@@ -51,7 +51,7 @@ def subscribe(request: Request, form: Form) -> Response:
     """POST /clients: name; metrics, interval, match: empty means the default"""
     changes = {key: _short(form.word(name)) or None for name, key in _FIELDS.items()}
     client_metrics.alter(sources(request).client, _name(form.word("name")), changes)
-    return go_on(request, "subscribed", "clients")
+    return redirect_after(request, "subscribed", "clients")
 
 
 def confirm_unsubscribe(request: Request) -> Response:
@@ -64,7 +64,7 @@ def confirm_unsubscribe(request: Request) -> Response:
 def unsubscribe(request: Request, form: Form) -> Response:
     """POST /clients/remove: name"""
     client_metrics.delete(sources(request).client, _name(form.text("name")))
-    return go_on(request, "unsubscribed", "clients")
+    return redirect_after(request, "unsubscribed", "clients")
 
 
 def _pushing(request: Request) -> Pushing:

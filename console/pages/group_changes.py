@@ -9,7 +9,7 @@ from console.cluster import changes
 from console.cluster.client import Client
 from console.errors import BadRequest, BrokerRejected, NotFound
 from console.forms import Form
-from console.pages.page import go_on, sources
+from console.pages.page import redirect_after, sources
 from console.pages.timestamps import moment_ms
 from pybroker.cli.client.session import Place
 
@@ -26,7 +26,7 @@ def change(request: Request, form: Form) -> Response:
         if form.text("name") != group:
             raise BadRequest(f"To delete {group}, enter its name: its offsets are deleted, too")
         changes.delete_group(client, group)
-        return go_on(request, "group-deleted", "groups")
+        return redirect_after(request, "group-deleted", "groups")
     if what != "move":
         raise BadRequest("what is move or delete")
     found = client.group(group)
@@ -38,7 +38,7 @@ def change(request: Request, form: Form) -> Response:
     if not places:
         raise BadRequest(f"{group} has no offsets there to reset")
     changes.move_group(client, group, _targets(client, places, form.word("to"), form.word("offset")))
-    return go_on(request, "moved", "group", group=group)
+    return redirect_after(request, "moved", "group", group=group)
 
 
 def _targets(client: Client, places: list[Place], where: str, text: str) -> dict[Place, int]:

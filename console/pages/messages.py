@@ -13,7 +13,7 @@ from console.cluster.records import offset_at, read_messages
 from console.cluster.values import Message, Partition, Topic
 from console.errors import BadRequest, NotFound
 from console.forms import Form
-from console.pages.page import go_on, number, page, sources
+from console.pages.page import number, page, redirect_after, sources
 from console.pages.timestamps import moment_ms
 from console.payload import FORMS, Payload, most_of, payload
 from console.payload import Form as PayloadForm
@@ -81,7 +81,7 @@ def produce(request: Request, form: Form) -> Response:
     key = form.text("key").encode() or None
     value = None if form.text("is-null") else form.text("value").encode()
     partition, offset = changes.produce(client, name, chosen, key, value, _headers(form.text("headers")))
-    return go_on(request, "sent", "messages", {"partition": partition, "offset": offset}, topic=name)
+    return redirect_after(request, "sent", "messages", {"partition": partition, "offset": offset}, topic=name)
 
 
 def chosen_partition(request: Request, topic: Topic) -> Partition:

@@ -78,7 +78,7 @@ def link(request: Request, name: str, query: Mapping[str, object] | None = None,
     return f"{path}?{urlencode(fields)}" if fields else path
 
 
-def go_on(
+def redirect_after(
     request: Request, done: str, name: str, query: Mapping[str, object] | None = None, **parameters: object
 ) -> RedirectResponse:
     """Redirect after a form to a page with its result, so that a reload does not repeat the change."""

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from console.cluster import changes
 from console.errors import BadRequest, NotFound
 from console.forms import Form
-from console.pages.page import go_on, sources
+from console.pages.page import redirect_after, sources
 from metadata.topic_names import name_problem
 
 _MOST_PARTITIONS = 100_000
@@ -22,7 +22,7 @@ def create(request: Request, form: Form) -> Response:
         raise BadRequest(problem)
     partitions = form.number("partitions", -1, least=1, limit=_MOST_PARTITIONS)
     changes.create_topic(sources(request).client, name, partitions, _settings(form.text("settings")))
-    return go_on(request, "made", "topic", topic=name)
+    return redirect_after(request, "made", "topic", topic=name)
 
 
 def delete(request: Request, form: Form) -> Response:
@@ -31,7 +31,7 @@ def delete(request: Request, form: Form) -> Response:
     if form.word("name") != name:
         raise BadRequest(f"To delete {name}, enter its name: all its records are deleted, too")
     changes.delete_topic(sources(request).client, name)
-    return go_on(request, "deleted", "topics")
+    return redirect_after(request, "deleted", "topics")
 
 
 def add_partitions(request: Request, form: Form) -> Response:
@@ -39,7 +39,7 @@ def add_partitions(request: Request, form: Form) -> Response:
     name = _topic(request)
     count = form.number("count", 0, least=1, limit=_MOST_PARTITIONS)
     changes.add_partitions(sources(request).client, name, count)
-    return go_on(request, "partitions", "topic", topic=name)
+    return redirect_after(request, "partitions", "topic", topic=name)
 
 
 def alter(request: Request, form: Form) -> Response:
@@ -51,7 +51,7 @@ def alter(request: Request, form: Form) -> Response:
     if value is not None and "\0" in value:
         raise BadRequest(f"{key}: a value cannot have a zero byte")
     changes.alter_setting(sources(request).client, name, key, value)
-    return go_on(request, "set", "topic", topic=name)
+    return redirect_after(request, "set", "topic", topic=name)
 
 
 def _topic(request: Request) -> str:

@@ -102,7 +102,7 @@ def test_acl_entry_is_added_shown_and_deleted(admin: Visitor, changed: dict[str,
     ("changed", "message"),
     [
         ({"principal": "shop"}, "A principal is TYPE:NAME"),
-        ({"name": ""}, "Which name?"),
+        ({"name": ""}, "name must have 1 to 1000 characters"),
         ({"operation": "any"}, "operation is one of"),
         ({"pattern": "match"}, "pattern is one of"),
         ({"resource": "table"}, "resource is one of"),
@@ -128,7 +128,8 @@ def test_password_is_set_used_changed_and_deleted(admin: Visitor, address: str, 
     for wrong, message in (
         ({"again": "other"}, "The two passwords differ"),
         ({"password": "", "again": ""}, "must have 1 to 1000"),
-        ({"user": ""}, "Which user?"),
+        ({"user": ""}, "user must have 1 to 1000 characters"),
+        ({"user": "a" * 1001}, "user must have 1 to 1000 characters"),
         ({"iterations": "1"}, "iterations is a number from 4096 to 16384"),
         ({"mechanism": "PLAIN"}, "mechanism is one of"),
     ):
