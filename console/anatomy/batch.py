@@ -42,7 +42,7 @@ def header_span(data: bytes, *, crc_is_right: bool) -> Span:
     cursor = Cursor(data)
     for name, kind in _FIELDS:
         cursor.number(name, kind)
-        cursor.say(meanings[name])
+        cursor.set_meaning(meanings[name])
     return Span("RecordBatch header", 0, cursor.position, "struct", parts=cursor.spans)
 
 

@@ -65,7 +65,7 @@ class Cursor:
     def content(self, name: str, size: int, kind: str = "bytes") -> bytes:
         """Read `size` bytes; a negative size means null, which has no bytes."""
         if size < 0:
-            self.say("null")
+            self.set_meaning("null")
             return b""
         end = self.position + size
         if end > len(self.data):
@@ -81,7 +81,7 @@ class Cursor:
             piece = bytes(self.data[self.position :])
             self.add(Span(name, self.position, len(self.data), "bytes", shown(piece), meaning))
 
-    def say(self, meaning: str) -> None:
+    def set_meaning(self, meaning: str) -> None:
         """Set the meaning of the last span."""
         last = self._spans[-1]
         self._spans[-1] = Span(last.name, last.start, last.end, last.kind, last.value, meaning, last.parts)

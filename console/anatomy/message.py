@@ -53,7 +53,7 @@ class _Walk:
             self._nested(kind, name, nullable)
         elif kind.code:
             self._cursor.number(name, kind)
-            self._cursor.say(field.about)
+            self._cursor.set_meaning(field.about)
         else:
             size = self._length(f"{name} length", _OLD_LENGTHS[kind.name] == "h", compact)
             self._cursor.content(name, size, kind.name)
@@ -63,7 +63,7 @@ class _Walk:
         if not compact:
             return cursor.number(name, _INT16 if short else _INT32)
         size = cursor.unsigned_varint(name) - 1
-        cursor.say("null" if size < 0 else f"one more than {size}")
+        cursor.set_meaning("null" if size < 0 else f"one more than {size}")
         return size
 
     def _array(self, field: Field, element: Primitive | StructType, name: str, compact: bool) -> None:
@@ -91,7 +91,7 @@ class _Walk:
         walk = _Walk(inside, self._version, self._flexible)
         is_null = nullable and inside.number("is present", _INT8) < 0
         if is_null:
-            inside.say("null")
+            inside.set_meaning("null")
         else:
             walk.struct(kind)
         if inside.position > start:
@@ -100,7 +100,7 @@ class _Walk:
     def _tagged(self, layout: Layout) -> None:
         cursor = self._cursor
         count = cursor.unsigned_varint("tagged fields")
-        cursor.say("none" if not count else "fields that older readers skip")
+        cursor.set_meaning("none" if not count else "fields that older readers skip")
         known = {field.tag: field for field in layout.tagged}
         for _ in range(count):
             start, inside = cursor.position, cursor.inside()
@@ -119,7 +119,7 @@ class _Walk:
         if nullable and isinstance(field.type, StructType):
             present = walk._cursor.unsigned_varint("is present")
             if not present:
-                walk._cursor.say("null")
+                walk._cursor.set_meaning("null")
                 return
             nullable = False
         walk._value(field, field.type, json_name(field), nullable)

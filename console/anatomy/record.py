@@ -21,19 +21,19 @@ def record_span(data: bytes, position: int, header: BatchHeader) -> Span:
     end = outside.position + length
     if length < 0 or end > len(data):
         raise InvalidRecord(f"a record of {length} bytes exceeds the remaining {len(data) - position}")
-    outside.say("bytes of the record that follow")
+    outside.set_meaning("bytes of the record that follow")
     cursor = Cursor(data[:end], outside.position)
     cursor.number("attributes", int8)
-    cursor.say("no bit is defined")
+    cursor.set_meaning("no bit is defined")
     timestamp = header.base_timestamp + cursor.varlong("timestampDelta")
     append_time = header.timestamp_type != 0
-    cursor.say(
+    cursor.set_meaning(
         f"LogAppendTime of the batch is used: {time_text(header.max_timestamp)}"
         if append_time
         else time_text(timestamp)
     )
     offset = header.base_offset + cursor.varint("offsetDelta")
-    cursor.say(f"offset {offset}")
+    cursor.set_meaning(f"offset {offset}")
     for part in ("key", "value"):
         size = cursor.varint(f"{part}Length")
         cursor.content(part, size)

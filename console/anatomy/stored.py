@@ -2,7 +2,9 @@
 
 __consumer_offsets, __transaction_state, __share_group_state
                      key: type int16 | message v0            value: version int16 | message
-control records      key: version int16 | type int16         value: version int16 | coordinatorEpoch int32
+COMMIT, ABORT        key: version int16 | type int16         value: version int16 | coordinatorEpoch int32
+other control records
+                     key: version int16 | type int16         value: not parsed
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ def key_span(topic: str, key: bytes, *, is_control: bool) -> Span | None:
         if is_control:
             cursor.number("version", int16)
             kind = cursor.number("type", int16)
-            cursor.say(ControlType(kind).name if kind in {*ControlType} else "unknown to this version")
+            cursor.set_meaning(ControlType(kind).name if kind in {*ControlType} else "unknown to this version")
         elif topic in _COORDINATORS:
             kind = cursor.number("type", int16)
             messages = _COORDINATORS[topic].get(kind)
-            cursor.say(messages[0].name if messages else "unknown to this version")
+            cursor.set_meaning(messages[0].name if messages else "unknown to this version")
             if messages:
                 cursor.add(message_span(messages[0], 0, key, cursor.position))
         else:

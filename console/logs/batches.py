@@ -43,7 +43,10 @@ class BatchPage:
 
 
 def read_batches(segment: Segment, position: int, limit: int) -> BatchPage:
-    """Return the batches from `position` on. Raises NotFound if no batch begins there."""
+    """Return the batches from `position` on.
+
+    A position inside a batch gives NotFound, wrong rows or none: positions are not checked against the batches' bounds.
+    """
     rows: list[BatchRow] = []
     with _open(segment) as reader:
         try:
@@ -115,7 +118,7 @@ def read_batch(segment: Segment, position: int) -> WholeBatch:
         if entry is None:
             raise NotFound(f"no batch begins at byte {position}")
         if entry.magic != 2 or len(entry.head) < HEADER_SIZE:
-            raise NotFound(f"the entry at byte {position} has magic {entry.magic}: it is not a record batch")
+            raise NotFound(f"the entry at byte {position} is not a whole record batch of magic 2")
         if entry.size_bytes > MOST_BYTES:
             raise NotFound(f"the batch has {entry.size_bytes} bytes: the console shows at most {MOST_BYTES}")
         header = parse_header(entry.head)
