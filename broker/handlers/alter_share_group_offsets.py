@@ -61,7 +61,7 @@ def alter_share_group_offsets(
         for topic_id, (_, wanted) in offsets.items():
             share_partitions.forget(request.group_id, topic_id, wanted)
         keys = (
-            ShareKey(request.group_id, topic_id, partition).text
+            ShareKey(request.group_id, topic_id, partition).coordinator_key
             for topic_id, (_, wanted) in offsets.items()
             for partition in wanted
         )

@@ -74,7 +74,7 @@ def delete_share_group_offsets(
         share_partitions.forget(group_id, topic_id)
     response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results.values(), *errors])
     keys = (
-        ShareKey(group_id, topic_id, partition).text
+        ShareKey(group_id, topic_id, partition).coordinator_key
         for topic_id, name in known.items()
         for partition in image.topics_by_name[name].partitions
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.workers.link import Link
     from runtime.timers import Timers
 
-#: How long a state that no fetch uses is kept: its client may have disconnected, and the state may become stale.
+#: An unused state is dropped after this time: its client may have disconnected, and the state may become stale.
 _KEPT_MS = 5_000
 
 
@@ -31,33 +31,36 @@ class RemoteShareStates:
         self._link = link
         self._timers = timers
         self._on_read = on_read
-        self._asked: dict[ShareKey, Deferred[ShareState]] = {}
+        self._pending_reads: dict[ShareKey, Deferred[ShareState]] = {}
 
     def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
-        """Return the state, once. Raises Refused: COORDINATOR_LOAD_IN_PROGRESS until it arrives."""
-        asked = self._asked.get(share)
+        """Return the state and forget it: a later call reads it again.
+
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS until it arrives.
+        """
+        asked = self._pending_reads.get(share)
         if asked is None:
-            asked = self._asked[share] = self._link.ask(ReadShare(share, leader_epoch))
+            asked = self._pending_reads[share] = self._link.ask(ReadShare(share, leader_epoch))
             asked.add_done_callback(lambda done: self._on_answer(share, done))
         if not asked.done:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        del self._asked[share]
+        del self._pending_reads[share]
         return asked.result()
 
     def _on_answer(self, share: ShareKey, asked: Deferred[ShareState]) -> None:
         def drop() -> None:
-            if self._asked.get(share) is asked:
-                del self._asked[share]
+            if self._pending_reads.get(share) is asked:
+                del self._pending_reads[share]
 
-        if self._asked.get(share) is asked:
+        if self._pending_reads.get(share) is asked:
             self._timers.call_later(_KEPT_MS, drop)
         self._on_read(share)
 
     def forget(self, topic_id: bytes, group_id: str | None = None) -> None:
-        """Drop states of a topic that were read but have changed since; of one group, or of all."""
-        for share in [each for each in self._asked if each.topic_id == topic_id]:
+        """Drop the states of a topic, for one group or for all groups, because they have changed."""
+        for share in [each for each in self._pending_reads if each.topic_id == topic_id]:
             if group_id in (None, share.group_id):
-                del self._asked[share]
+                del self._pending_reads[share]
 
     def write(
         self,

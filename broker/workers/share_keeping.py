@@ -52,7 +52,7 @@ class ShareKeeper:
             self._behind.add(share)
             raise
         failed: Any = ErrorCode  # the code itself
-        forced: Any = states.after_commit((share.text,), _WRITTEN, failed)
+        forced: Any = states.after_commit((share.coordinator_key,), _WRITTEN, failed)
         if not isinstance(forced, Deferred):
             return None
         change = object()

@@ -21,8 +21,8 @@ from coordinator.share.state import (
     ShareState,
     ShareUpdate,
     StateBatch,
-    combined,
-    updated,
+    apply_update,
+    merge_batches,
 )
 from protocol.error_codes import ErrorCode
 
@@ -96,10 +96,10 @@ def write(
         state.leader_epoch,
         start_offset,
         delivery_complete_count,
-        combined((), batches, UNINITIALIZED),
+        merge_batches((), batches, UNINITIALIZED),
     )
     if shard.update_counts[share] >= shard.settings.updates_per_snapshot:
-        effects.write([SnapshotRecord(share, folded(updated(state, update, now.wall_ms), now))])
+        effects.write([SnapshotRecord(share, folded(apply_update(state, update, now.wall_ms), now))])
     else:
         effects.write([UpdateRecord(share, update)])
 

@@ -14,7 +14,7 @@ import msgspec
 from coordinator.effects import Effects
 from coordinator.shard import no_skim, pack_none
 from coordinator.share.records import ShareRecord, SnapshotRecord, parse_record
-from coordinator.share.state import ShareKey, ShareState, updated
+from coordinator.share.state import ShareKey, ShareState, apply_update
 from protocol.records.batch import NO_PRODUCER_ID
 
 ShareEffects: TypeAlias = Effects[ShareRecord]
@@ -91,7 +91,7 @@ class ShareShard:
             return
         state = self.states.get(share)
         if state is not None and record.update is not None:  # without a snapshot an update has no base
-            self.states[share] = updated(state, record.update, state.write_timestamp_ms)
+            self.states[share] = apply_update(state, record.update, state.write_timestamp_ms)
             self.update_counts[share] += 1
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:

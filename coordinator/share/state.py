@@ -1,8 +1,8 @@
 """The state of a share-partition in the share coordinator: its start offset, and the delivery state of later records.
 
 Batches of records are ordered and do not overlap. Where a new batch overlaps old ones, each record keeps the higher
-delivery count and, at equal counts, the higher state. Neither decreases, except when the state is initialized again
-(KIP-932).
+delivery count and, at equal counts, the higher state. The count never decreases, except when the state is initialized
+again. A higher count may return a record to a lower state, such as archived to available (KIP-932).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 #: There is no start offset yet: the first reader finds it by share.auto.offset.reset.
 UNINITIALIZED = -1
-#: Not counted, because an older broker wrote the record.
+#: The count is unknown: an older broker wrote the record.
 UNKNOWN_COUNT = -1
 NO_LEADER_EPOCH = -1
 
@@ -31,8 +31,8 @@ class ShareKey(NamedTuple):
     partition: int
 
     @property
-    def text(self) -> str:
-        """The key by which the share-partition is placed in the topic."""
+    def coordinator_key(self) -> str:
+        """The string whose hash chooses the partition of __share_group_state."""
         return f"{self.group_id}:{urlsafe_b64encode(self.topic_id).decode().rstrip('=')}:{self.partition}"
 
 
@@ -64,10 +64,10 @@ class ShareState(msgspec.Struct, frozen=True):
     batches: tuple[StateBatch, ...] = ()
 
 
-def combined(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+def merge_batches(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
     """Merge old and new batches from `start_offset` on (-1: all); adjacent batches in the same state become one.
 
-    As in Kafka, a batch that ends before it begins is kept if it overlaps no other.
+    An invalid batch (last_offset < first_offset) is kept, as in Kafka, if it overlaps no other.
     """
     merged: list[StateBatch] = []
     for batch in _disjoint(sorted(_from(start_offset, (*old, *new)))):
@@ -88,7 +88,10 @@ def _from(start_offset: int, batches: Iterable[StateBatch]) -> Iterable[StateBat
 
 
 def _disjoint(batches: list[StateBatch]) -> Iterable[StateBatch]:
-    """Return batches, sorted by their first offsets, without overlaps: between two bounds the highest state wins."""
+    """Return batches, sorted by first offset, without overlaps.
+
+    The highest delivery count wins, and at equal counts the highest state.
+    """
     waiting: list[StateBatch] = []  # batches that overlap or may overlap
     until = -1
     for batch in batches:
@@ -105,23 +108,23 @@ def _resolved(batches: list[StateBatch]) -> Iterable[StateBatch]:
         return batches
     bounds = sorted({batch.first_offset for batch in batches} | {batch.last_offset + 1 for batch in batches})
     found = []
-    # a heap, the highest state first; a batch that has ended is removed when it is on top
-    there: list[tuple[int, int, int]] = []
-    coming = 0
+    # a heap: the highest count first, then the highest state; a batch that has ended is removed when it is on top
+    active: list[tuple[int, int, int]] = []
+    next_index = 0
     for first, following in pairwise(bounds):
-        while coming < len(batches) and batches[coming].first_offset == first:
-            _, last, state, count = batches[coming]
-            heappush(there, (-count, -state, last))
-            coming += 1
-        while there and there[0][2] < first:
-            heappop(there)
-        if there:
-            count, state, _ = there[0]
+        while next_index < len(batches) and batches[next_index].first_offset == first:
+            _, last, state, count = batches[next_index]
+            heappush(active, (-count, -state, last))
+            next_index += 1
+        while active and active[0][2] < first:
+            heappop(active)
+        if active:
+            count, state, _ = active[0]
             found.append(StateBatch(first, following - 1, -state, -count))
     return found
 
 
-def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
+def apply_update(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
     """Return the state after an update. An update without a start offset keeps the old one."""
     start_offset = state.start_offset if update.start_offset == UNINITIALIZED else update.start_offset
     return replace(
@@ -130,12 +133,12 @@ def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
         leader_epoch=update.leader_epoch,
         delivery_complete_count=update.delivery_complete_count,
         write_timestamp_ms=now_ms,
-        batches=combined(state.batches, update.batches, start_offset),
+        batches=merge_batches(state.batches, update.batches, start_offset),
     )
 
 
 class ShareUpdate(msgspec.Struct, frozen=True):
-    """The changes since the snapshot of that epoch."""
+    """One write to the state after the snapshot of `snapshot_epoch`; its batches are only those that changed."""
 
     snapshot_epoch: int
     leader_epoch: int

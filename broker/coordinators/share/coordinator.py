@@ -139,7 +139,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
 
     def _decide(self, share: ShareKey, decide: _Decision[T]) -> T:
         decisions.check_partition(share)
-        shard = self.at(share.text)
+        shard = self.at(share.coordinator_key)
         if isinstance(shard, ErrorCode):
             raise Refused(shard, shard.text)
         effects: ShareEffects = Effects()

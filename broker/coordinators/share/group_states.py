@@ -93,7 +93,7 @@ class ShareGroupStates:
                     if refusal.code is not ErrorCode.FENCED_STATE_EPOCH:  # then the state is initialized already
                         is_loading = refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                         if not is_loading:
-                            log.warning("The state of %s cannot be initialized: %s", share.text, refusal)
+                            log.warning("The state of %s cannot be initialized: %s", share.coordinator_key, refusal)
                         again_ms = max(again_ms, SOON_MS if is_loading else retry_ms)
                         continue
                 done.setdefault(topic_id, set()).add(partition)

@@ -272,7 +272,7 @@ class SharePartitions:
         try:
             written.result()
         except Exception as error:
-            log.warning("The states of records of %s cannot be written: %s", share.key.text, error)
+            log.warning("The states of records of %s cannot be written: %s", share.key.coordinator_key, error)
             self._drop(share)
 
     def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
@@ -280,7 +280,7 @@ class SharePartitions:
         try:
             self._store(share, changes)
         except Refused as refusal:
-            log.warning("The states of records of %s cannot be written: %s", share.key.text, refusal)
+            log.warning("The states of records of %s cannot be written: %s", share.key.coordinator_key, refusal)
         share.in_flight.apply(changes)
         self._changed(share)
 

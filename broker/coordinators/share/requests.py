@@ -122,7 +122,7 @@ class ShareRequests:
         """Answer once the acknowledgements are in the share coordinator's log, and flushed as flush.messages says."""
         if found.pending:
             return settled(found.pending).then(lambda _: respond())
-        keys = (ShareKey(group_id, *place).text for place in found.results)
+        keys = (ShareKey(group_id, *place).coordinator_key for place in found.results)
         return self._share_states.after_commit(keys, respond(), failed)
 
     def set_leader(self, place: TopicIdPartition, data: Struct, leaders: set[int]) -> None:

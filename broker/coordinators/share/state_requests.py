@@ -64,7 +64,7 @@ def answer_states(
         return answer(refuse)
 
     keys = (
-        ShareKey(request.group_id, each.topic_id, asked.partition).text
+        ShareKey(request.group_id, each.topic_id, asked.partition).coordinator_key
         for each in request.topics
         for asked in each.partitions
     )

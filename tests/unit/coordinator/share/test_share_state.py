@@ -15,7 +15,7 @@ from coordinator.shard import UnknownRecord
 from coordinator.share import decisions
 from coordinator.share.records import SnapshotRecord, UpdateRecord, parse_record
 from coordinator.share.shard import ShareCoordinatorSettings, ShareShard
-from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch, combined
+from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch, merge_batches
 from protocol.error_codes import ErrorCode
 from tests.support.scale import scaled
 
@@ -23,7 +23,7 @@ LOGS = Path(__file__).parents[3] / "data" / "logs"
 SHARE = ShareKey("g", b"\1" * 16, 0)
 NOW = Now(1_000, 0)
 
-# Results of the same writes on Apache Kafka 4.3.1: (start offset, old, new, combined)
+# Results of the same writes on Apache Kafka 4.3.1: (start offset, old, new, merge_batches)
 COMBINED = [
     (8, [(8, 10, 2, 1), (11, 20, 0, 2)], [], [(8, 10, 2, 1), (11, 20, 0, 2)]),
     (
@@ -48,7 +48,7 @@ def batches(rows):
 @pytest.mark.parametrize(("start", "old", "new", "expected"), COMBINED)
 def test_batches_combine_as_in_kafka(start, old, new, expected):
     """The higher delivery count wins, then the higher state; equal neighbours are joined."""
-    assert batches(expected) == combined(batches(old), batches(new), start)
+    assert batches(expected) == merge_batches(batches(old), batches(new), start)
 
 
 SOME = st.lists(
@@ -67,7 +67,7 @@ SOME = st.lists(
 @settings(max_examples=scaled(100))
 def test_each_record_keeps_its_strongest_state(old, new, start):
     """Record by record; the result is ordered, without overlaps and as short as possible."""
-    found = combined(old, new, start)
+    found = merge_batches(old, new, start)
 
     by_offset = {
         offset: max((b[3], b[2]) for b in (*old, *new) if b.first_offset <= offset <= b.last_offset)
@@ -95,7 +95,7 @@ def test_combining_many_records_is_not_quadratic():
     few = 1_000
     single = [Counted(offset, offset, 2, 2) for offset in range(0, 2 * few, 2)]
     Counted.asked = 0
-    found = combined([StateBatch(0, 2 * few - 1, 0, 1)], single, 0)
+    found = merge_batches([StateBatch(0, 2 * few - 1, 0, 1)], single, 0)
     assert found == tuple(
         StateBatch(offset, offset, 0 if offset % 2 else 2, 1 if offset % 2 else 2) for offset in range(2 * few)
     )
@@ -284,7 +284,7 @@ def test_invalid_bytes_are_an_unknown_record(key, value):
 
 def test_key_of_a_share_partition_is_that_of_kafka():
     """It determines the partition in `__share_group_state`."""
-    assert SHARE.text == "g:AQEBAQEBAQEBAQEBAQEBAQ:0"
+    assert SHARE.coordinator_key == "g:AQEBAQEBAQEBAQEBAQEBAQ:0"
 
 
 def test_recorded_log_loads_as_its_dump():

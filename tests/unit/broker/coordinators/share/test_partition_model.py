@@ -9,7 +9,7 @@ from broker.coordinators.share.acquisition import Acquired, AcquireRequest
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from coordinator.group.refused import Refused
-from coordinator.share.state import ShareState, combined
+from coordinator.share.state import ShareState, merge_batches
 from tests.support.in_flight import ACCEPT, GAP, REJECT, RELEASE, begun
 from tests.support.scale import scaled
 
@@ -30,7 +30,7 @@ class Model(RuleBasedStateMachine):
         done, batches = self.flight.stored(changes)
         start = self.flight.start_offset
         self.stored = ShareState(
-            1, start, delivery_complete_count=done, batches=combined(self.stored.batches, batches, start)
+            1, start, delivery_complete_count=done, batches=merge_batches(self.stored.batches, batches, start)
         )
         self.flight.apply(changes)
 
