@@ -30,7 +30,7 @@ from .values import ConfigType
 if TYPE_CHECKING:
     from metadata.image import MetadataImage
 
-    from .broker_config import BrokerConfig, Trial
+    from .broker_config import BrokerConfig, Check
 
 MIN_ISR = "min.insync.replicas"
 CORDONED = "cordoned.log.dirs"
@@ -229,7 +229,7 @@ def _check_broker_name(config: BrokerConfig, name: str) -> None:
 
 def pending_checks(
     config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes
-) -> list[Trial]:
+) -> list[Check]:
     """Return further checks that have to pass before the changes are made."""
     kind, name = resource
     if kind != ResourceType.BROKER:
@@ -242,9 +242,9 @@ def pending_checks(
     )
 
 
-def refusal_by(trials_of_one: Iterable[Trial]) -> Refusal | None:
+def refusal_by(checks: Iterable[Check]) -> Refusal | None:
     """Return why a resource cannot be changed, or None. Blocks, so not on the loop."""
-    problem = next(filter(None, (trial() for trial in trials_of_one)), None)
+    problem = next(filter(None, (check() for check in checks)), None)
     return None if problem is None else _invalid_request(problem.message)
 
 

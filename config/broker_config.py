@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Callback = Callable[["BrokerConfig"], None]
-Trial = Callable[[], Problem | None]
+Check = Callable[[], Problem | None]
 """Checks requested values, including the files that they name. Returns why they cannot be used. Not on the loop."""
-Examine = Callable[["BrokerConfig"], Trial | None]
+Validator = Callable[["BrokerConfig"], Check | None]
 """Returns the check of a wanted configuration; None if nothing changes for this subscriber."""
 
 
@@ -60,7 +60,7 @@ class BrokerConfig:
         self.listening = listening  # from static values: listeners do not change at run time
         self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
-        self._examiners: list[Examine] = []
+        self._validators: list[Validator] = []
         self._logged_keys: set[str] = set()
 
     # ---- values
@@ -243,18 +243,18 @@ class BrokerConfig:
         """Call `callback` after every change of one of the keys, once, with the new values in force."""
         self._subscribers.append((frozenset((keys,) if isinstance(keys, str) else keys), callback))
 
-    def examine_by(self, examine: Examine) -> None:
-        """Let `examine` check dynamic values before they change."""
-        self._examiners.append(examine)
+    def add_validator(self, validator: Validator) -> None:
+        """Call `validator` before dynamic values change; its check may reject them."""
+        self._validators.append(validator)
 
-    def pending_checks(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Trial]:
+    def pending_checks(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Check]:
         """Return the checks to make before these become the dynamic values."""
-        if not self._examiners:
+        if not self._validators:
             return []
         wanted = copy.copy(self)
         wanted.cluster_default, wanted.per_broker = cluster_default, per_broker
         wanted._values = self.with_dynamic(cluster_default, per_broker)
-        return [trial for examine in self._examiners if (trial := examine(wanted)) is not None]
+        return [check for validator in self._validators if (check := validator(wanted)) is not None]
 
     def apply_dynamic(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
         """Replace the dynamic values, and call subscribers.

@@ -1,4 +1,4 @@
-"""The file of login modules in KAFKA_OPTS, for listeners without `sasl.jaas.config`.
+"""The JAAS file that KAFKA_OPTS names, for listeners without `sasl.jaas.config`.
 
 KAFKA_OPTS="-Djava.security.auth.login.config=/etc/kafka/kafka_jaas.conf"
 """

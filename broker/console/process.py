@@ -46,8 +46,10 @@ class Console:
     def __init__(self, addresses: list[tuple[str | None, int]]) -> None:
         missing = [name for name in _PACKAGES if find_spec(name) is None]
         if missing:
-            names = ", ".join(missing)
-            raise CannotBind(f"console.listeners: there is no {names}; install it by pip install 'pybroker[console]'")
+            names = " and ".join(missing)
+            raise CannotBind(
+                f"console.listeners: the console cannot run without {names}; run pip install 'pybroker[console]'"
+            )
         self._sockets: list[socket.socket] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._is_wanted = True

@@ -101,7 +101,7 @@ class Listener:
         self.security_protocol = security_protocol
         self.rates = rates
         self.connect: Connect = PlaintextTransport  # makes the transport of a new connection
-        self.welcome: Callable[[Connection], object] | None = None  # called first with each new connection
+        self.on_connect: Callable[[Connection], object] | None = None  # called first with each new connection
         self._sockets = sockets
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepted: Callable[[Listener, socket.socket], None] | None = None

@@ -192,8 +192,8 @@ class Server:
             return
         if self.widens_send_buffers:
             transport.window = PeerWindow()
-        if listener.welcome is not None:
-            listener.welcome(connection)
+        if listener.on_connect is not None:
+            listener.on_connect(connection)
         self._connections[connection] = None
         self.limits.opened(listener.name, client[0])
         if self._saturated:

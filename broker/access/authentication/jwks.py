@@ -1,7 +1,8 @@
 """The public keys of the token provider (a JWKS, RFC 7517), from a file or a URL: https://..., file:///...
 
 They are read at the start, which fails without them. A thread reads them again every
-sasl.oauthbearer.jwks.endpoint.refresh.ms, and when a token names an unknown key. If that fails, the old keys stay.
+sasl.oauthbearer.jwks.endpoint.refresh.ms. It also reads them when a token names an unknown key, but not within
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms of the last read. If a read fails, the old keys stay.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Jwks:
         self._read = read
         self._keys: Keys = {}
         self._next: Timer | None = None
-        self._may_ask = True  # for an unknown key: any client may name one that does not exist
+        self._may_refresh = True  # for an unknown key: any client may name one that does not exist
 
     def start(self) -> None:
         """Read the keys. Blocks. Raises JwksError."""
@@ -108,18 +109,21 @@ class Jwks:
         self._next = self._timers.call_later(self._refresh_ms, self._refresh)
 
     def key(self, key_id: str | None) -> SigningKey | None:
-        """Return the key of an id, or the only one for None. An unknown id triggers a refresh."""
+        """Return the key of an id, or the only one for None.
+
+        An unknown id triggers a refresh, unless one runs or has just run.
+        """
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         found = self._keys.get(key_id)
-        if found is None and self._may_ask:
+        if found is None and self._may_refresh:
             self._refresh()
         return found
 
     def _refresh(self) -> None:
         if self._next is not None:
             self._next.cancel()
-        self._may_ask = False
+        self._may_refresh = False
         self._offload(self._read, self._url).add_done_callback(self._on_read)
 
     def _on_read(self, done: Deferred[Keys]) -> None:
@@ -131,7 +135,7 @@ class Jwks:
             log.exception("The keys of tokens cannot be refreshed, so the old ones stay")
         finally:
             self._next = self._timers.call_later(self._refresh_ms, self._refresh)
-            self._timers.call_later(self._backoff_ms, self._ask_again)
+            self._timers.call_later(self._backoff_ms, self._allow_refresh)
 
-    def _ask_again(self) -> None:
-        self._may_ask = True
+    def _allow_refresh(self) -> None:
+        self._may_refresh = True

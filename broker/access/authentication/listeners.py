@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from config import BrokerConfig
-    from config.broker_config import Trial
+    from config.broker_config import Check
     from security.sasl.oauthbearer import Validate
 
 
@@ -28,14 +28,14 @@ _TOKEN_PACKAGES = ("jwt", "cryptography")
 def authenticate(listeners: Sequence[Listener], services: AuthenticationServices) -> None:
     """Set up TLS and SASL for the listeners that use them. Later changes of their settings take effect too.
 
-    Raises CannotBind if the certificates of a listener cannot be used, the key for its salts cannot be stored, or the
-    keys for its tokens cannot be read.
+    Raises CannotBind if the certificates of a listener cannot be used, the key of the SCRAM salts cannot be read or
+    stored, or the keys for its tokens cannot be read.
     """
     for listener in listeners:
         if listener.security_protocol.endswith("SSL"):
             _secure(listener, services)
-    asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
-    if not asking:
+    sasl_listeners = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
+    if not sasl_listeners:
         return
     from broker.access.authentication.login_pace import LoginPace
     from broker.access.authentication.sasl_connection import SaslAuthenticator
@@ -46,17 +46,19 @@ def authenticate(listeners: Sequence[Listener], services: AuthenticationServices
     try:
         secret = scram_key(services.config.metadata_log_dir)
     except OSError as error:
-        raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
+        raise CannotBind(
+            f"{sasl_listeners[0].name}: the key of the SCRAM salts cannot be read or stored: {error}"
+        ) from None
     pace = LoginPace(services.loop.call_soon)
     current: dict[str, SaslListener] = {}
     validators = {
         listener.name: _token_validator(services, listener.name)
-        for listener in asking
+        for listener in sasl_listeners
         if OAUTHBEARER in enabled_mechanisms(services.config, listener.name)
     }
 
     def refresh(config: BrokerConfig) -> None:
-        for listener in asking:
+        for listener in sasl_listeners:
             current[listener.name] = sasl_listener(
                 config,
                 listener.name,
@@ -66,19 +68,22 @@ def authenticate(listeners: Sequence[Listener], services: AuthenticationServices
                 validators.get(listener.name),
             )
 
-    def welcome(connection: Connection) -> None:
+    def attach_authenticator(connection: Connection) -> None:
         listener = current[connection.listener_name]
         SaslAuthenticator(connection, listener, services.dispatcher, services.timers, services.clock, pace)
 
     refresh(services.config)
-    services.config.examine_by(partial(_examine_sasl, services.config))
-    services.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
-    for listener in asking:
-        listener.welcome = welcome
+    services.config.add_validator(partial(_validate_sasl, services.config))
+    services.config.subscribe(changing_keys(listener.name for listener in sasl_listeners), refresh)
+    for listener in sasl_listeners:
+        listener.on_connect = attach_authenticator
 
 
-def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
-    """Refuse a change that would fail a start, as it takes effect at once. Kafka accepts it, for its next start."""
+def _validate_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Check | None:
+    """Return the check that rejects settings with which the broker could not start; None if they are valid.
+
+    They would take effect at once. Kafka accepts them, and applies them at the next start.
+    """
     from config.sasl import sasl_problems
 
     known = frozenset(sasl_problems(now))
@@ -102,9 +107,9 @@ def _token_validator(services: AuthenticationServices, listener_name: str) -> Va
 
     from importlib.util import find_spec
 
-    missing = ", ".join(name for name in _TOKEN_PACKAGES if find_spec(name) is None)
+    missing = " and ".join(name for name in _TOKEN_PACKAGES if find_spec(name) is None)
     if missing:
-        reason = f"signed tokens: there is no {missing}; install it by pip install 'pybroker[security]'"
+        reason = f"signed tokens cannot be verified without {missing}; run pip install 'pybroker[security]'"
         raise CannotBind(f"{listener_name}: {reason}")
     from broker.access.authentication.jwks import JwksError
     from broker.access.authentication.token_validator import token_validator

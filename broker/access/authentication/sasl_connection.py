@@ -8,6 +8,9 @@ v1 it is answered with ILLEGAL_SASL_STATE first. Failures are answered after con
 and no request is read until then. A session ends after connections.max.reauth.ms, or when its credential expires. Then
 the client re-authenticates with a SaslHandshake, on the same connection and as the same user (KIP-368); any other
 request closes the connection.
+
+This module drives the exchange. The mechanisms verify passwords and tokens: plain, scram and oauthbearer in
+security/sasl/.
 """
 
 from __future__ import annotations

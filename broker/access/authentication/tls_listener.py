@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker.network.listener import Listener
     from broker.network.plaintext import DisconnectWatcher
     from config import BrokerConfig
-    from config.broker_config import Trial
+    from config.broker_config import Check
     from runtime.deferred import Deferred
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class TlsListener:
         self._names_user = listener.security_protocol == "SSL"
         prefix = f"listener.name.{listener.name.lower()}."
         config.subscribe([*KEYS, *(prefix + key for key in KEYS)], self._on_config)
-        config.examine_by(self._examine)
+        config.add_validator(self._validate)
         services.timers.call_later(_LOOK_MS, self._look)
 
     def connect(
@@ -73,7 +73,7 @@ class TlsListener:
         if self._modified() != self._seen:
             self._reload()
 
-    def _examine(self, wanted: BrokerConfig) -> Trial | None:
+    def _validate(self, wanted: BrokerConfig) -> Check | None:
         settings = TlsSettings(wanted, self._listener.name, self._listener.security_protocol)
         if settings.equals(self._settings):
             return None

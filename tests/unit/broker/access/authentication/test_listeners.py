@@ -25,7 +25,9 @@ def test_signed_tokens_without_the_signature_package(monkeypatch: pytest.MonkeyP
     broker = SimpleNamespace(config=load(overrides=KEYS), timers=None, offload=None)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, missing, None)
-        with pytest.raises(CannotBind, match=rf"^IN: signed tokens: there is no {missing}; .*'pybroker\[security\]'"):
+        with pytest.raises(
+            CannotBind, match=rf"^IN: signed tokens cannot be verified without {missing}; .*'pybroker\[security\]'"
+        ):
             _token_validator(broker, "IN")  # type: ignore[arg-type]
     with pytest.raises(CannotBind, match="IN: the keys of tokens cannot be read"):
         _token_validator(broker, "IN")  # type: ignore[arg-type]
