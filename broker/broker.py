@@ -138,7 +138,7 @@ class Broker(ABC):
         #: Steps of TLS handshakes. Unauthenticated clients' work does not delay the data path, or count as requests.
         self.handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")
         #: Looks up the addresses of hosts with quotas. A slow name server delays nothing else.
-        self.lookups = ThreadPool(loop, 1, name="host-lookup")
+        self.dns_threads = ThreadPool(loop, 1, name="host-lookup")
         self.workers = ProcessPool(_WORKERS, loop)
         #: Limits conversions for consumers without record batches: each keeps an answer in memory while it waits.
         self.conversions = Gate(2 * _WORKERS)
@@ -303,7 +303,7 @@ class Broker(ABC):
         self.moves = ReplicaMoves(services)
 
     def _enforce_quotas(self) -> None:
-        enforce_quotas(self.config, self.metadata, self.clock, self.dispatcher, self.server, self.lookups)
+        enforce_quotas(self.config, self.metadata, self.clock, self.dispatcher, self.server, self.dns_threads)
 
     def _share_partitions(self, states: ShareStates) -> SharePartitions:
         return SharePartitions(
@@ -370,7 +370,7 @@ class Broker(ABC):
 
     def _close_pools(self) -> None:
         self.handshakes.close()
-        self.lookups.close()
+        self.dns_threads.close()
         self.offload.close()
         if self.endpoint is not None:
             self.endpoint.close()

@@ -217,7 +217,7 @@ class MainProcess(Broker):
             record_cordoned=self._cordons.record,
             delegation_tokens=self.delegation_tokens,
             client_metrics=self.client_metrics,
-            lookups=self.lookups,
+            dns_threads=self.dns_threads,
             groups=self.groups,
             transactions=self.transactions,
             producer_ids=self.producer_ids,

@@ -94,8 +94,8 @@ class MainServices(msgspec.Struct, frozen=True, kw_only=True):
     record_cordoned: RecordCordoned
     delegation_tokens: DelegationTokens
     client_metrics: ClientMetrics
-    #: Threads for name servers.
-    lookups: ThreadPool
+    #: A thread for DNS look-ups of hosts that have quotas.
+    dns_threads: ThreadPool
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -105,11 +105,11 @@ class MainServices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
-    """The other services of a worker: the way to the main process."""
+    """The other services of a worker: a forwarder of requests to the main process."""
 
     forwarder: RequestForwarder
 
 
 def by_name(services: Services | MainServices | WorkerServices) -> Mapping[str, object]:
-    """Return services as the dispatcher takes them."""
+    """Return a mapping from names to services."""
     return {name: getattr(services, name) for name in services.__struct_fields__}

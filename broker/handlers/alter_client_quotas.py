@@ -28,7 +28,9 @@ _MOST_HOSTS = 20
 
 
 @handles(ALTER_CLIENT_QUOTAS)
-def alter_client_quotas(ctx: RequestContext, request: Struct, *, controller: Controller, lookups: ThreadPool) -> Reply:
+def alter_client_quotas(
+    ctx: RequestContext, request: Struct, *, controller: Controller, dns_threads: ThreadPool
+) -> Reply:
     alterations = [_alteration(entry) for entry in request.entries]
     hosts = _hosts(controller.image, alterations)
     if not hosts:
@@ -37,7 +39,7 @@ def alter_client_quotas(ctx: RequestContext, request: Struct, *, controller: Con
         message = f"More than {_MOST_HOSTS} hosts are not looked up for one request."
         return _reply([Altered(each.entity, ErrorCode.INVALID_REQUEST, message) for each in alterations])
     return after(
-        looked_up := lookups(resolved, hosts),
+        looked_up := dns_threads(resolved, hosts),
         lambda: _alter(controller, alterations, looked_up.result().keys(), request.validate_only),
     )
 

@@ -4,7 +4,7 @@
 |---|---|
 | `Transitioning from RECOVERY to RUNNING` | Testcontainers' Kafka modules for Java, Go and .NET |
 | `[KafkaRaftServer nodeId=N] Kafka Server started` | kafka-python's tests; Testcontainers for Python and Rust |
-| `[KafkaServer id=N] started` | all of them, where they believe to have a broker with ZooKeeper |
+| `[KafkaServer id=N] started` | all of them, if they assume ZooKeeper mode |
 | `Replayed UserScramCredentialRecord ...` | kafka-python's tests with SCRAM |
 """
 

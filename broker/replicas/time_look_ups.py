@@ -1,9 +1,9 @@
 """Look-ups by time, in steps that do not block the loop (storage/log/timestamps.py).
 
-Most requests finish in a first turn at once. The others wait for further turns: each turn of the loop runs one of them,
-in rotation. Workers search batches that are not small, only a few at a time, so that batches to be appended do not wait
-long behind them. A worker reads from the file itself. A waiting look-up keeps only names and numbers in memory, and,
-like any waiting request, the decoded request.
+Most requests finish at once, in their first turn. The others wait for further turns: each turn of the loop runs one of
+them, in rotation. Pool processes search large batches, only a few at a time, so that appends that need the pool do not
+wait long; a pool process reads the file itself. A look-up also continues as soon as its search is done. A waiting
+look-up keeps only names and numbers in memory, and, like any waiting request, the decoded request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The work of a request in one turn: some 2 ms, and a small batch more.
-_A_TURN = 800
+#: Records and headers that a look-up may read in one turn: some 2 ms. It may exceed this by one small batch.
+_RECORDS_PER_TURN = 800
 
 
 class TimeLookUps:
@@ -40,12 +40,13 @@ class TimeLookUps:
 
     def begin_turn(self) -> None:
         """Begin the turn of a request, with a full allowance."""
-        self.allowance.left = _A_TURN
+        self.allowance.left = _RECORDS_PER_TURN
 
     def run(self, steps: Steps[T], charge: RequestCharge | None = None) -> T | Deferred[T]:
-        """Run a look-up: return its result at once, or a Deferred. Raises, or fails with, its errors; can be cancelled.
+        """Run a look-up: return its result at once, or a Deferred. Cancelling the Deferred ends the look-up.
 
-        It is part of the turn that has begun. `charge`: the request's, to which the time is charged.
+        Call `begin_turn` first. `charge` counts the time against the client's quota. Errors of the look-up are raised,
+        or fail the Deferred.
         """
         try:
             wanted = steps.send(None)
@@ -53,7 +54,7 @@ class TimeLookUps:
             return end.value  # type: ignore[no-any-return]
         look_up = _LookUp(self, steps, charge)
         look_up.wait(wanted)
-        return look_up.found
+        return look_up.result
 
     def wait_for_turn(self, look_up: _LookUp[Any]) -> None:
         """Continue the look-up in a later turn of the loop."""
@@ -65,63 +66,63 @@ class TimeLookUps:
         look_up = self._waiting.popleft()
         if self._waiting:
             self._call_soon(self._turn)
-        look_up.go_on()
+        look_up.resume()
 
 
 class _LookUp(Generic[T]):
-    """A look-up that waits: for a turn, for a worker, or at the gate for a worker."""
+    """A look-up that waits for its turn, for room in the pool (the gate), or for a pool process."""
 
-    __slots__ = ("_charge", "_enter", "_go_on", "_look_ups", "_steps", "found")
+    __slots__ = ("_charge", "_continuation", "_look_ups", "_queued_entry", "_steps", "result")
 
     def __init__(self, look_ups: TimeLookUps, steps: Steps[T], charge: RequestCharge | None) -> None:
         self._look_ups = look_ups
         self._steps = steps
         self._charge = charge
-        self._go_on: Callable[[], BatchSearch | None]
-        self._enter: Callable[[], None] | None = None
-        self.found: Deferred[T] = Deferred()
-        self.found.on_cancel(self._cancel)
+        self._continuation: Callable[[], BatchSearch | None]
+        self._queued_entry: Callable[[], None] | None = None
+        self.result: Deferred[T] = Deferred()
+        self.result.on_cancel(self._cancel)
 
     def wait(self, wanted: BatchSearch | None) -> None:
         """Wait for a turn, or for the search that it wants."""
         if wanted is None:
-            self._go_on = partial(self._steps.send, None)
+            self._continuation = partial(self._steps.send, None)
             self._look_ups.wait_for_turn(self)
         else:
-            self._enter = partial(self._search, wanted)
-            self._look_ups.gate.enter(self._enter)
+            self._queued_entry = partial(self._search, wanted)
+            self._look_ups.gate.enter(self._queued_entry)
 
-    def go_on(self) -> None:
-        """Continue: it is the look-up's turn."""
+    def resume(self) -> None:
+        """Continue the look-up in a turn of its own."""
         self._look_ups.begin_turn()
         if self._charge is not None:
             self._charge.resume()
         try:
-            outcome = partial(self.wait, self._go_on())
+            outcome = partial(self.wait, self._continuation())
         except StopIteration as end:
-            outcome = partial(self.found.resolve, end.value)
+            outcome = partial(self.result.resolve, end.value)
         except Exception as error:
-            outcome = partial(self.found.fail, error)
+            outcome = partial(self.result.fail, error)
         if self._charge is not None:
             self._charge.pause()
         outcome()
 
     def _search(self, wanted: BatchSearch) -> None:
-        self._enter = None
+        self._queued_entry = None
         self._look_ups.workers.submit(search_file, wanted).add_done_callback(self._on_searched)
 
     def _on_searched(self, job: Deferred[SearchResult]) -> None:
         try:
-            self._go_on = partial(self._steps.send, job.result())
+            self._continuation = partial(self._steps.send, job.result())
         except PoolProcessDied:  # perhaps because of the batch, which is not searched again
-            self._go_on = partial(self._steps.send, None)
+            self._continuation = partial(self._steps.send, None)
         except Exception as error:
-            self._go_on = partial(self._steps.throw, error)
+            self._continuation = partial(self._steps.throw, error)
         self._look_ups.gate.leave()
-        self.go_on()
+        self.resume()
 
     def _cancel(self) -> None:
         """End the look-up at its next turn. A running search continues, because stopping it would cost its process."""
         self._steps.close()
-        if self._enter is not None:
-            self._look_ups.gate.withdraw(self._enter)
+        if self._queued_entry is not None:
+            self._look_ups.gate.withdraw(self._queued_entry)

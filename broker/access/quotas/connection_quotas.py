@@ -36,12 +36,12 @@ class ConnectionQuotas:
     """All addresses' quotas. Sets `server.connection_quotas` to itself while there are any, else to None."""
 
     def __init__(
-        self, config: BrokerConfig, image: MetadataImage, server: LimitedServer, clock: Clock, lookups: ThreadPool
+        self, config: BrokerConfig, image: MetadataImage, server: LimitedServer, clock: Clock, dns_threads: ThreadPool
     ) -> None:
         self._image = image
         self._server = server
         self._clock = clock
-        self._lookups = lookups
+        self._dns_threads = dns_threads
         self._window_ms = config.get_int("quota.window.size.seconds") * 1000
         self._new_rate = partial(Rate, window_count=config.get_int("quota.window.num"), window_ms=self._window_ms)
         self._quotas: Mapping[str | None, float] = {}  # by name, None for any address
@@ -70,7 +70,7 @@ class ConnectionQuotas:
         self._set_bounds()
         hosts = frozenset(name for name in quotas if name is not None and numeric(name) is None)
         if hosts:
-            self._lookups(resolved, hosts).add_done_callback(partial(self._set_hosts, quotas))
+            self._dns_threads(resolved, hosts).add_done_callback(partial(self._set_hosts, quotas))
 
     def _set_hosts(self, quotas: Mapping[str | None, float], found: Deferred[dict[str, str]]) -> None:
         """Look hosts up. They keep the address that they have when quotas are set or the broker starts."""

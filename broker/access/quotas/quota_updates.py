@@ -23,13 +23,13 @@ def enforce_quotas(
     clock: Clock,
     dispatcher: Dispatcher,
     server: Server,
-    lookups: ThreadPool,
+    dns_threads: ThreadPool,
 ) -> None:
     """Have the dispatcher enforce the quotas of clients, and the server those of addresses.
 
-    `lookups` finds the addresses of hosts that have quotas.
+    `dns_threads` finds the addresses of hosts that have quotas.
     """
     of_clients = ClientQuotas(config, metadata.image, clock, partial(setattr, dispatcher, "quotas"))
-    of_addresses = ConnectionQuotas(config, metadata.image, server, clock, lookups)
+    of_addresses = ConnectionQuotas(config, metadata.image, server, clock, dns_threads)
     metadata.on_change(of_clients.on_change)
     metadata.on_change(of_addresses.on_change)

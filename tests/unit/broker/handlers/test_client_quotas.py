@@ -34,7 +34,7 @@ RATE = "producer_byte_rate"
 @pytest.fixture
 def harness() -> ControllerHarness:
     harness = ControllerHarness()
-    harness.broker.lookups = lambda function, *args: Deferred.resolved(function(*args))
+    harness.broker.dns_threads = lambda function, *args: Deferred.resolved(function(*args))
     return harness
 
 
@@ -83,7 +83,9 @@ def test_only_hosts_that_may_have_quotas_are_resolved(harness: ControllerHarness
     """A request resolves only a few host names."""
     key = "connection_creation_rate"
     asked: list[str] = []
-    harness.broker.lookups = lambda function, hosts: asked.extend(hosts) or Deferred.resolved(dict.fromkeys(hosts, ""))
+    harness.broker.dns_threads = lambda function, hosts: (
+        asked.extend(hosts) or Deferred.resolved(dict.fromkeys(hosts, ""))
+    )
 
     def errors(*entities: list[EntityData]) -> set[int]:
         entries = [RequestEntryData(entity=entity, ops=[OpData(key=key, value=1.0)]) for entity in entities]
