@@ -1,7 +1,7 @@
 """Measure how a cleaner slows down producers: `python -m bench.compaction_latency [MEGABYTES]`.
 
-One connection sends batches of 1 kB to a topic of its own, one after the other: first while the broker is otherwise
-idle, then while it cleans a log of MEGABYTES. Prints p50 and p99 of the response times, in ms.
+One connection sends batches of 1 kB, one at a time, to its own topic: first while the broker is otherwise idle, then
+while it cleans a log of MEGABYTES. Prints p50 and p99 of the response times, in ms.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def is_clean(broker: OurBroker, topic: str) -> bool:
     return path.exists() and f"{topic} 0 " in path.read_text()
 
 
-def measure(client: DataClient, going_on: Callable[[], bool]) -> list[float]:
-    """Return the response times in order; stop when `going_on()` is false."""
+def measure(client: DataClient, keep_going: Callable[[], bool]) -> list[float]:
+    """Return the response times in s, sorted; stop when `keep_going()` is false."""
     records = batch(bytes(900))
     times = []
-    while going_on():
+    while keep_going():
         begun = time.perf_counter()
         client.produce("latency", records)
         times.append(time.perf_counter() - begun)
@@ -53,7 +53,7 @@ def measure(client: DataClient, going_on: Callable[[], bool]) -> list[float]:
     return sorted(times)
 
 
-def tell(name: str, times: list[float]) -> None:
+def report(name: str, times: list[float]) -> None:
     p50, p99 = (times[int(len(times) * share)] * 1e3 for share in (0.5, 0.99))
     print(f"{name:12} p50 {p50:6.2f} ms, p99 {p99:6.2f} ms, of {len(times)}")
 
@@ -73,11 +73,11 @@ def main() -> None:
         broker.start()
         with DataClient(HOST, broker.port) as client:
             until = time.monotonic() + IDLE_S
-            tell("idle", measure(client, lambda: time.monotonic() < until))
+            report("idle", measure(client, lambda: time.monotonic() < until))
             client.set_topic_config("cleaned", "min.cleanable.dirty.ratio", "0.1")
-            tell("cleaning", measure(client, lambda: not is_clean(broker, "cleaned")))
+            report("cleaning", measure(client, lambda: not is_clean(broker, "cleaned")))
             until = time.monotonic() + IDLE_S
-            tell("idle again", measure(client, lambda: time.monotonic() < until))
+            report("idle again", measure(client, lambda: time.monotonic() < until))
     finally:
         broker.stop()
         shutil.rmtree(root)

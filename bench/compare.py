@@ -28,7 +28,7 @@ from bench.comparison import clients, connections, generator, loads, machine, mi
 from bench.comparison.brokers import BOTH, PROPERTIES, Kafka, create, start_again, started
 from bench.comparison.figures import Category, Figure, rounded
 from bench.comparison.picture import picture
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from bench.comparison.table import replace_between_marks, table
 from bench.comparison.usage import cpu_seconds, memory_mb
 
@@ -40,14 +40,14 @@ _IDLE_S = 3
 def measure_starts(session: Session) -> Iterator[Figure]:
     """Measure how long brokers with formatted directories take to start, and their memory a moment later."""
     took = [[start_again(broker) for _ in range(session.rounds)] for broker in session.brokers]
-    yield figure(Category.START, "start", "s until it answers", took, lambda seconds: seconds)
+    yield make_figure(Category.START, "start", "s until it answers", took, lambda seconds: seconds)
     time.sleep(_IDLE_S)
     yield from measure_memory("idle", session)
 
 
 def measure_memory(load: str, session: Session) -> Iterator[Figure]:
     used = [[memory_mb(broker.pid)] for broker in session.brokers]
-    yield figure(Category.MEMORY, load, "MB of memory", used, lambda mb: mb)
+    yield make_figure(Category.MEMORY, load, "MB of memory", used, lambda mb: mb)
 
 
 MEASURES: dict[str, Callable[[Session], Iterable[Figure]]] = {

@@ -1,6 +1,6 @@
 """Measure index look-ups, in microseconds of one core with files in the page cache: `python -m bench index`.
 
-The index is that of a full segment at the defaults: 1 GiB of records, an entry each 4 KiB. A read costs its look-up and
+The index is that of a full segment at the defaults: 1 GiB of records, one entry per 4 KiB. A read costs its look-up and
 finding the batch behind the entry. Times include system calls.
 """
 
@@ -43,7 +43,7 @@ def main() -> None:
         anywhere = [chosen.randrange(OFFSETS) for _ in range(LOOK_UPS)]
         measure(f"look-up among {ENTRIES} entries: anywhere", index.look_up, anywhere)
         measure("  near the end", index.look_up, [OFFSETS - 1 - chosen.randrange(4000) for _ in range(LOOK_UPS)])
-        measure("  going on", index.look_up, range(0, OFFSETS, 17))
+        measure("  in ascending order", index.look_up, range(0, OFFSETS, 17))
 
         config = LogConfig(index_interval_bytes=0)
         log = new_log(Path(scratch), "read", config)

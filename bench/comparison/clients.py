@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, Producer
 
 from bench.comparison.figures import Category, Figure
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from bench.comparison.usage import cpu_seconds
 from tests.support.brokers import RunningBroker
 from tests.support.jars import kafka_classpath
@@ -131,8 +131,8 @@ def measure(session: Session) -> Iterator[Figure]:
             records, took = run(broker, "clients", max(1, round(seconds * _PER_SECOND)))
             return Run(records, took, cpu_seconds(broker.pid) - before)
 
-        found = session.in_turn(once)
-        yield figure(
+        found = session.alternate(once)
+        yield make_figure(
             Category.RATE,
             name,
             "records a second",
@@ -140,4 +140,4 @@ def measure(session: Session) -> Iterator[Figure]:
             lambda each: each.records / each.seconds,
             more_is_better=True,
         )
-        yield figure(Category.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.records)
+        yield make_figure(Category.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.records)

@@ -13,7 +13,7 @@ from typing import Protocol
 from bench.comparison import generator
 from bench.comparison.figures import Category, Figure
 from bench.comparison.plan import request, waiting_consumer
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from bench.comparison.usage import cpu_seconds, memory_mb
 from protocol.messages.api_versions import API_VERSIONS
 from tests.support.brokers import HOST, RunningBroker
@@ -121,13 +121,13 @@ def measure_burst(session: Session) -> Iterator[Figure]:
             bursts.append(burst(broker, count))
             broker.catch_up()
     load = f"{count:,} connections at once"
-    yield figure(Category.LATENCY, load, "s until all are answered", found, lambda each: each.seconds)
-    yield figure(Category.LATENCY, load, "lost", found, lambda each: each.lost)
-    yield figure(
+    yield make_figure(Category.LATENCY, load, "s until all are answered", found, lambda each: each.seconds)
+    yield make_figure(Category.LATENCY, load, "lost", found, lambda each: each.lost)
+    yield make_figure(
         Category.CPU, load, "CPU us a connection", found, lambda each: each.cpu_s * 1e6 / max(1, each.answered)
     )
     firsts = [bursts[:1] for bursts in found]
-    yield figure(Category.MEMORY, load, "kB a connection", firsts, lambda each: each.kb_each)
+    yield make_figure(Category.MEMORY, load, "kB a connection", firsts, lambda each: each.kb_each)
 
 
 def measure_polls(session: Session) -> Iterator[Figure]:
@@ -143,6 +143,6 @@ def measure_polls(session: Session) -> Iterator[Figure]:
         found = generator.run(broker, seconds, clients)
         return 100 * found.cpu_s / found.groups["polls"].seconds
 
-    found = session.in_turn(share)
+    found = session.alternate(share)
     load = f"{POLLS} long polls on {PARTITIONS:,} partitions"
-    yield figure(Category.CPU, load, "% of a core", found, lambda percent: percent)
+    yield make_figure(Category.CPU, load, "% of a core", found, lambda percent: percent)

@@ -28,7 +28,10 @@ _PROGRAM = _ROOT / ".cache" / "load"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of a group of clients; times are of requests, or of a pair's batches from producer to consumer."""
+    """The results of a group of clients.
+
+    Times are response times; for a pair of producer and consumer, the time of a batch from one to the other.
+    """
 
     requests: int
     bytes: int
@@ -54,7 +57,7 @@ class Outcomes:
     groups: dict[str, Outcome]
 
 
-def _compiled() -> bool:
+def _compile() -> bool:
     """Compile the Go program. Return whether it is up to date."""
     go = shutil.which("go")
     if go is None:
@@ -74,7 +77,7 @@ def _compiled() -> bool:
 @functools.cache
 def command() -> tuple[str, ...]:
     """Return the command line of the generator, without its plan."""
-    return (str(_PROGRAM),) if _compiled() else (sys.executable, "-m", "bench.comparison.sender")
+    return (str(_PROGRAM),) if _compile() else (sys.executable, "-m", "bench.comparison.sender")
 
 
 def language() -> str:

@@ -10,7 +10,7 @@ from bench.comparison import generator
 from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import Outcomes
 from bench.comparison.plan import Client, consumer, producer
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from tests.support.brokers import RunningBroker
@@ -97,20 +97,20 @@ def measure(session: Session, name: str) -> Iterator[Figure]:
         session.topic(load.topic, load.partitions)
     found = session.drive(clients(load))
     if load.by_bytes:
-        yield figure(Category.CPU, name, "CPU s a GB", found, lambda each: each.cpu_s * 1e9 / _load(each).bytes)
+        yield make_figure(Category.CPU, name, "CPU s a GB", found, lambda each: each.cpu_s * 1e9 / _load(each).bytes)
     else:
-        yield figure(
+        yield make_figure(
             Category.CPU, name, "CPU us a request", found, lambda each: each.cpu_s * 1e6 / _load(each).requests
         )
     if generator.language() == "Python":
         return
     if load.connections == 1:
-        yield figure(Category.LATENCY, name, "ms a request, median", found, lambda each: _load(each).p50_ms)
-        yield figure(Category.LATENCY, name, "ms a request, 99 of 100", found, lambda each: _load(each).p99_ms)
+        yield make_figure(Category.LATENCY, name, "ms a request, median", found, lambda each: _load(each).p50_ms)
+        yield make_figure(Category.LATENCY, name, "ms a request, 99 of 100", found, lambda each: _load(each).p99_ms)
     elif load.by_bytes:
-        yield figure(Category.RATE, name, "MB a second", found, _mb_per_second, more_is_better=True)
+        yield make_figure(Category.RATE, name, "MB a second", found, _mb_per_second, more_is_better=True)
     else:
-        yield figure(Category.RATE, name, "requests a second", found, _requests_per_second, more_is_better=True)
+        yield make_figure(Category.RATE, name, "requests a second", found, _requests_per_second, more_is_better=True)
 
 
 def _load(found: Outcomes) -> generator.Outcome:

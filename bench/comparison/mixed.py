@@ -14,7 +14,7 @@ from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import Outcomes
 from bench.comparison.loads import LOADS, batch, source
 from bench.comparison.plan import Client, consumer, producer
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from tests.support.brokers import RunningBroker
 
 _CONNECTIONS, _PER_SECOND = 10, 1000
@@ -97,7 +97,7 @@ def measure(session: Session) -> Iterator[Figure]:
                 forget(broker, _SOURCE.topic)
             return generator.run(broker, seconds, clients)
 
-        found = session.in_turn(once)
+        found = session.alternate(once)
         load = f"small produces {name}"
-        yield figure(Category.LATENCY, load, "ms, 99 of 100", found, lambda each: each.groups["small"].p99_ms)
-        yield figure(Category.LATENCY, load, "ms, the longest", found, lambda each: each.groups["small"].max_ms)
+        yield make_figure(Category.LATENCY, load, "ms, 99 of 100", found, lambda each: each.groups["small"].p99_ms)
+        yield make_figure(Category.LATENCY, load, "ms, the longest", found, lambda each: each.groups["small"].max_ms)

@@ -11,7 +11,7 @@ from bench.comparison.figures import Category, Figure
 from bench.comparison.generator import Outcomes
 from bench.comparison.loads import batch
 from bench.comparison.plan import Client, consumer, producer
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 from tests.support.brokers import RunningBroker
 
 RECORD_BYTES = 200
@@ -42,11 +42,13 @@ def measure(session: Session, name: str) -> Iterator[Figure]:
         create(broker, topic, partitions)
         return generator.run(broker, seconds, clients(topic, partitions, per_second))
 
-    found = session.in_turn(once)
-    yield figure(Category.LATENCY, name, "ms end to end, median", found, lambda each: each.groups["consumers"].p50_ms)
-    yield figure(
+    found = session.alternate(once)
+    yield make_figure(
+        Category.LATENCY, name, "ms end to end, median", found, lambda each: each.groups["consumers"].p50_ms
+    )
+    yield make_figure(
         Category.LATENCY, name, "ms end to end, 99 of 100", found, lambda each: each.groups["consumers"].p99_ms
     )
-    yield figure(
+    yield make_figure(
         Category.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.groups["producers"].requests
     )

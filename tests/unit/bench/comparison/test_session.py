@@ -9,7 +9,7 @@ import pytest
 
 from bench.comparison.figures import Category
 from bench.comparison.generator import GeneratorFailed
-from bench.comparison.session import Session, figure
+from bench.comparison.session import Session, make_figure
 
 
 def session(*names: str, warm_s: float = 9) -> Session:
@@ -24,14 +24,14 @@ def test_brokers_take_turns_after_both_are_warm() -> None:
         calls.append((broker.kind, seconds))
         return len(calls)
 
-    found = session("ours", "kafka").in_turn(once)
+    found = session("ours", "kafka").alternate(once)
 
     assert calls == [("ours", 9), ("kafka", 9), ("ours", 3), ("kafka", 3), ("ours", 3), ("kafka", 3)]
     assert found == [[3, 5], [4, 6]]
 
 
 def test_without_a_warm_up_time_nothing_is_warmed_up() -> None:
-    assert session("ours", warm_s=0).in_turn(lambda broker, seconds: seconds) == [[3, 3]]
+    assert session("ours", warm_s=0).alternate(lambda broker, seconds: seconds) == [[3, 3]]
 
 
 def test_a_round_that_apache_kafka_aborts_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ def test_a_round_that_apache_kafka_aborts_is_left_out(capsys: pytest.CaptureFixt
             raise GeneratorFailed("the broker closed a connection")
         return what
 
-    assert session("ours", "kafka", warm_s=0).in_turn(once) == [["ours", "ours"], ["kafka"]]
+    assert session("ours", "kafka", warm_s=0).alternate(once) == [["ours", "ours"], ["kafka"]]
     assert "left out: the broker closed a connection" in capsys.readouterr().err
 
 
@@ -51,17 +51,17 @@ def test_a_round_that_our_broker_aborts_ends_the_session() -> None:
         raise GeneratorFailed("the broker closed a connection")
 
     with pytest.raises(GeneratorFailed):
-        session("ours", "kafka").in_turn(once)
+        session("ours", "kafka").alternate(once)
 
 
 def test_a_figure_reports_that_all_rounds_were_aborted() -> None:
-    assert figure(Category.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
-    assert not figure(Category.CPU, "load", "us", [[1.0]], float).kafka_broke_off
-    assert not figure(Category.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off
+    assert make_figure(Category.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
+    assert not make_figure(Category.CPU, "load", "us", [[1.0]], float).kafka_broke_off
+    assert not make_figure(Category.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off
 
 
 def test_a_figure_takes_one_value_of_each_round() -> None:
-    made = figure(Category.CPU, "load", "us", [[1, 2], [3, 4]], lambda each: 10.0 * each)
+    made = make_figure(Category.CPU, "load", "us", [[1, 2], [3, 4]], lambda each: 10.0 * each)
 
     assert (made.ours, made.kafka) == ((10.0, 20.0), (30.0, 40.0))
-    assert figure(Category.CPU, "load", "us", [[1, 2]], float).kafka == ()
+    assert make_figure(Category.CPU, "load", "us", [[1, 2]], float).kafka == ()
