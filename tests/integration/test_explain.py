@@ -40,7 +40,7 @@ def rows(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_title(steps: list[dict[str, Any]], start: str) -> list[dict[str, Any]]:
-    """Return the steps whose titles begin with `title`."""
+    """Return the steps whose titles begin with `start`; at least one must."""
     found = [step for step in steps if step["title"].startswith(start)]
     assert found, [step["title"] for step in steps]
     return found

@@ -1,4 +1,4 @@
-"""Limits of the network room on real sockets: connections that wait, are refused or are closed."""
+"""Limits on connections, on real sockets: connections that wait, are refused or are closed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_idle_connections_are_closed(application):
             assert waiting.receive().error_code == 0
 
 
-def test_max_connections_waits_and_per_ip_closes(application):
+def test_limit_waits_and_limit_per_ip_closes(application):
     """Above max.connections clients stay in the listen queue. Above max.connections.per.ip they are closed."""
     with ServerThread(application.handlers, max_connections=2) as server:
         first, second, third = connect(server), connect(server), connect(server)

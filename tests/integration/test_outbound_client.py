@@ -87,13 +87,13 @@ def stage(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.mark.parametrize("listener", ["CLEAR", "MUTUAL", "LOGIN", "SCRAM"])
 def test_each_security_protocol(stage: Stage, listener: str) -> None:
     with stage.client(listener) as driver:
-        asked = [driver.client.request(METADATA, REQUEST) for _ in range(20)]
-        assert {driver.result(each).fields.error_code for each in asked} == {0}
+        pending = [driver.client.request(METADATA, REQUEST) for _ in range(20)]
+        assert {driver.result(each).fields.error_code for each in pending} == {0}
         assert driver.client.is_ready
 
 
 def test_records_go_there_and_back(stage: Stage) -> None:
-    """Some megabytes, in batches of a size that a frame of the client's buffer does not hold."""
+    """Several megabytes, in batches larger than the client's receive buffer."""
     with stage.client("CLEAR") as driver:
         client = driver.client
         topic = CreatableTopic(name="outbound", num_partitions=1, replication_factor=1)
@@ -137,9 +137,12 @@ def test_wrong_password_is_a_failed_login(stage: Stage) -> None:
         assert "wrong" not in str(error)
 
 
-def test_mechanism_that_the_other_broker_lacks(stage: Stage) -> None:
+def test_security_protocol_of_another_listener(stage: Stage) -> None:
     with OutboundDriver(stage.ports["LOGIN"], stage.security("SCRAM")) as driver:
         assert isinstance(driver.error(driver.client.request(METADATA, REQUEST)), ConnectionFailed)
+
+
+def test_mechanism_that_the_other_broker_lacks(stage: Stage) -> None:
     security = stage.security("SCRAM")
     with OutboundDriver(stage.ports["SHORT"], security) as driver:
         error = driver.error(driver.client.request(METADATA, REQUEST))

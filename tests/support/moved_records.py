@@ -10,9 +10,10 @@ _PATIENCE_S = 60
 
 
 def move_in_transactions(bootstrap: str, topic: str, output: str, count: int, protocol: str = "classic") -> None:
-    """Move `count` records of a topic to the same partitions of another; each third transaction is aborted first.
+    """Move `count` records of a topic to the same partitions of another.
 
-    The topic's name is also the group id and the transactional id; `protocol` is the group's.
+    The first of every three transactions is aborted and repeated. The topic's name is also the group
+    id and the transactional id; `protocol` is the group's.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
     producer.init_transactions(_PATIENCE_S)

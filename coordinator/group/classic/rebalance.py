@@ -80,7 +80,7 @@ def on_join_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: 
 
 
 def complete_join(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """End the join phase: drop members that have not joined, start the next generation, answer all joins."""
+    """End the join phase: drop dynamic members that have not joined, start the next generation, answer all joins."""
     group.initial_delay = None
     shard.timers.cancel(TimerKey("join", group.group_id))
     missing = [m for m in group.members.values() if m.awaiting_join is None and m.group_instance_id is None]
@@ -195,7 +195,10 @@ def drop_member(shard: GroupShard, group: ClassicGroup, member_id: str) -> None:
 
 
 def drop_departed_member(shard: GroupShard, group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
-    """Drop a member that left or timed out. If its client is still there, its parked requests make it join again."""
+    """Drop a member that left or timed out.
+
+    Its parked requests get UNKNOWN_MEMBER_ID, so that a live client joins again.
+    """
     code = ErrorCode.UNKNOWN_MEMBER_ID
     effects.reply(group.park_join(member, None), JOIN_GROUP.response(error_code=code, member_id=UNKNOWN_MEMBER_ID))
     answer_sync(member, SYNC_GROUP.response(error_code=code), effects)

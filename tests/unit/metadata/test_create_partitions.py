@@ -1,4 +1,4 @@
-"""Decisions about more partitions. Codes and messages are Apache Kafka 4.3.1's."""
+"""Decisions about CreatePartitions. Codes and messages are Apache Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def image() -> MetadataImage:
 
 
 def test_all_brokers_are_cordoned(image: MetadataImage):
-    """As on Kafka 4.3.1, the message has nothing else. A client's own assignment is accepted."""
+    """The message is exactly Kafka 4.3.1's, without a prefix. A manual assignment ignores the cordon."""
     replay_all(image, cordon_directories(image, 1, [DIRECTORY]))
     (result,) = create_partitions(image, [MorePartitions("pa", 3)]).results
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -71,7 +71,7 @@ def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code:
 
 
 def test_duplicates_are_rejected_once(image: MetadataImage):
-    """They are first in the response."""
+    """Duplicate topics come first in the response."""
     decision = create_partitions(image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)])
 
     assert [r.name for r in decision.results] == ["pa", "nope"]

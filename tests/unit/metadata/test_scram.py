@@ -67,7 +67,7 @@ def test_rejected_changes(change: Upsertion | Deletion, code: ErrorCode, message
 
 
 def test_a_user_is_altered_once() -> None:
-    """Also for two mechanisms; a third change is no other error."""
+    """Two changes of a user are rejected even if their mechanisms differ; a third adds no second error."""
     image = image_of()
     alter(image, upsertion("a"))
     message = "A user credential cannot be altered twice in the same request"
@@ -78,7 +78,7 @@ def test_a_user_is_altered_once() -> None:
     assert list(image.scram_credentials) == [("a", SHA_256)]
 
 
-def test_older_metadata_has_none() -> None:
+def test_older_metadata_rejects_scram() -> None:
     """Before 3.5-IV2 no broker could read them."""
     message = "The current metadata.version does not support SCRAM"
     assert alter(image_of(10), upsertion("a")) == [Altered("a", ErrorCode.UNSUPPORTED_VERSION, message)]
@@ -91,7 +91,7 @@ def test_describe_without_users() -> None:
 
 
 def test_users_are_counted_by_their_iterations() -> None:
-    """Also after a user's iterations change, or its credential is deleted."""
+    """The counts follow changed iterations and deleted credentials."""
     image = image_of()
     alter(image, upsertion("a"), upsertion("b"), upsertion("c", SHA_512, 8192))
     assert image.scram_iterations == {SHA_256: {4096: 2}, SHA_512: {8192: 1}}

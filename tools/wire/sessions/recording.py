@@ -39,8 +39,8 @@ class SessionEvent:
     """An event on one connection.
 
     `at_s`: seconds since the recording began. `node`: the broker of an OPEN connection, None for a bootstrap server.
-    `by`: who closed a connection, "client", "broker" or "proxy" (which was stopped, or could not parse it); of CLOSE.
-    `api`, `version`: for readers of the file.
+    `by` (CLOSE only): who closed the connection: "client", "broker" or "proxy", which was stopped or could not parse a
+    frame. `api`, `version`: for people who read the file; a replay does not use them.
     """
 
     kind: Kind
