@@ -55,7 +55,7 @@ def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
         if cursor.partition_index < 0 or not (everything or names[:1] == [cursor.topic_name]):
             return _refused(request, ErrorCode.INVALID_REQUEST)
-    names, hidden = _visible(guard, ctx, names, tell=not everything)
+    names, hidden = _visible(guard, ctx, names, log_if_denied=not everything)
     refused = [] if everything else [_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
     limit = config.get_int("max.request.partition.size.limit")
     left = max(min(limit, request.response_partition_limit), 1)
@@ -79,11 +79,13 @@ def describe_topic_partitions(
     return _page(guard, ctx, topics, refused, None)
 
 
-def _visible(guard: Guard | None, ctx: RequestContext, names: list[str], *, tell: bool) -> tuple[list[str], list[str]]:
+def _visible(
+    guard: Guard | None, ctx: RequestContext, names: list[str], *, log_if_denied: bool
+) -> tuple[list[str], list[str]]:
     """Return the topics that the client may describe, and the others, which pages and cursors leave out."""
     if guard is None:
         return names, []
-    may_describe = guard.describer(ctx, tell=tell)
+    may_describe = guard.describer(ctx, log_if_denied=log_if_denied)
     visible = [name for name in names if may_describe(name)]
     return visible, sorted({*names}.difference(visible))
 

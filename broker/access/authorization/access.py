@@ -63,10 +63,10 @@ class Access:
         """The version of the request."""
         return self._ctx.api_version
 
-    def may(self, operation: Operation, kind: ResourceType, name: str, *, tell: bool = True) -> bool:
-        """Whether the client may do that. With `tell`, a refusal is logged; not if it only shortens a list."""
+    def may(self, operation: Operation, kind: ResourceType, name: str, *, log_if_denied: bool = True) -> bool:
+        """Return whether the client may do that. Callers that only shorten a list do not log denials."""
         verdict = self._authorizer.decide(self._principal, self._host, operation, kind, name)
-        if not verdict.allowed and tell:
+        if not verdict.allowed and log_if_denied:
             self._policy.denials(self._principal).warning(
                 "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s"
                 " with resourceRefCount = 1 based on rule %s",
@@ -80,9 +80,9 @@ class Access:
             )
         return verdict.allowed
 
-    def may_cluster(self, operation: Operation, *, tell: bool = True) -> bool:
+    def may_cluster(self, operation: Operation, *, log_if_denied: bool = True) -> bool:
         """Whether the client may do that to the cluster."""
-        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, tell=tell)
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=log_if_denied)
 
     def may_to_any(self, operation: Operation, kind: ResourceType) -> bool:
         """Whether the client may do that to any resource of that kind that could exist."""
@@ -90,7 +90,7 @@ class Access:
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """Return all operations that the client may do to a resource, a bit for each."""
-        return sum(1 << each for each in SUPPORTED_OPERATIONS[kind] if self.may(each, kind, name, tell=False))
+        return sum(1 << each for each in SUPPORTED_OPERATIONS[kind] if self.may(each, kind, name, log_if_denied=False))
 
     def has_topic(self, name: str) -> bool:
         """Whether a topic of that name exists."""

@@ -57,7 +57,7 @@ _describe_topic = to_topic(Operation.DESCRIBE)
 
 def list_groups(access: Access, request: Struct, handle: Handle) -> Reply:
     """List all groups to a client that may describe the cluster, to others those that they may describe."""
-    if access.may_cluster(Operation.DESCRIBE, tell=False):
+    if access.may_cluster(Operation.DESCRIBE, log_if_denied=False):
         return handle(request)
     return _listed(access, request, handle)
 
@@ -168,7 +168,7 @@ def _of_described_topics(
 
     def complete(reply: Struct) -> Struct:
         for group in reply.groups:
-            group.topics = split(access, group.topics, _describe_topic, tell=False)[0]
+            group.topics = split(access, group.topics, _describe_topic, log_if_denied=False)[0]
             if not group.error_code:
                 group.topics += hidden[group.group_id]
         return reply

@@ -109,14 +109,14 @@ class Guard:
             denials = self._denials[principal] = LimitedLog(audit_log, monotonic=self._monotonic)
         return denials
 
-    def describer(self, ctx: RequestContext, *, tell: bool) -> Callable[[str], bool]:
-        """Return a function that says whether the client may describe a topic. With `tell`, refusals are logged."""
-        return partial(Access(self, ctx).may, Operation.DESCRIBE, ResourceType.TOPIC, tell=tell)
+    def describer(self, ctx: RequestContext, *, log_if_denied: bool) -> Callable[[str], bool]:
+        """Return a function that returns whether the client may describe a topic."""
+        return partial(Access(self, ctx).may, Operation.DESCRIBE, ResourceType.TOPIC, log_if_denied=log_if_denied)
 
     def uncreatable(self, ctx: RequestContext, names: Iterable[str]) -> list[str]:
         """Return the topics that the client may not create, of those that its request would create."""
         access = Access(self, ctx)
-        if access.may_cluster(Operation.CREATE, tell=False):
+        if access.may_cluster(Operation.CREATE, log_if_denied=False):
             return []
         return [name for name in names if not access.may(Operation.CREATE, ResourceType.TOPIC, name)]
 

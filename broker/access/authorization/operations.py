@@ -37,7 +37,7 @@ def cluster_operations(guard: Guard | None, ctx: RequestContext) -> int:
 
 def describer(guard: Guard | None, ctx: RequestContext) -> Callable[[str], bool] | None:
     """Return a function that says whether the client may describe a topic; None if it may describe all."""
-    return None if guard is None else guard.describer(ctx, tell=False)
+    return None if guard is None else guard.describer(ctx, log_if_denied=False)
 
 
 def _operations(guard: Guard | None, ctx: RequestContext, kind: ResourceType, name: str) -> int:

@@ -53,7 +53,7 @@ def cluster(*operations: Operation) -> Rule:
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         *first, last = operations
-        if any(access.may_cluster(each, tell=False) for each in first) or access.may_cluster(last):
+        if any(access.may_cluster(each, log_if_denied=False) for each in first) or access.may_cluster(last):
             return handle(request)
         return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
@@ -126,7 +126,7 @@ def visible_items(array: str, ask: Ask) -> Rule:
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         def shorten(reply: Struct) -> Struct:
-            kept, _ = split(access, getattr(reply, array), ask, tell=False)
+            kept, _ = split(access, getattr(reply, array), ask, log_if_denied=False)
             return changed(reply, **{array: kept})
 
         return then(handle(request), shorten)
@@ -154,14 +154,16 @@ def to_named(operation: Operation, kind: ResourceType, field: str | None = None)
 
 
 def split(
-    access: Access, items: Iterable[Any], ask: Ask, *, tell: bool = True
+    access: Access, items: Iterable[Any], ask: Ask, *, log_if_denied: bool = True
 ) -> tuple[list[Any], dict[ErrorCode, list[Any]]]:
     """Return (the allowed items, the refused items by error)."""
     allowed: list[Any] = []
     refused: dict[ErrorCode, list[Any]] = {}
     for item in items:
         question = ask(access, item)
-        if question is None or access.may(question.operation, question.kind, question.name, tell=tell):
+        if question is None or access.may(
+            question.operation, question.kind, question.name, log_if_denied=log_if_denied
+        ):
             allowed.append(item)
         else:
             refused.setdefault(CODES[question.kind], []).append(item)

@@ -103,7 +103,7 @@ def _exists_or_may_be_created(access: Access, name: str) -> bool:
     """Whether the topic exists, or the client may create it."""
     return (
         access.has_topic(name)
-        or access.may_cluster(Operation.CREATE, tell=False)
+        or access.may_cluster(Operation.CREATE, log_if_denied=False)
         or access.may(Operation.CREATE, _TOPIC, name)
     )
 
@@ -113,7 +113,9 @@ def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
 
     def hide(reply: Struct) -> Struct:
         for topic in reply.topics:
-            if not topic.error_code and not access.may(Operation.DESCRIBE_CONFIGS, _TOPIC, topic.name, tell=False):
+            if not topic.error_code and not access.may(
+                Operation.DESCRIBE_CONFIGS, _TOPIC, topic.name, log_if_denied=False
+            ):
                 topic.topic_config_error_code = _FAILED
                 topic.num_partitions = topic.replication_factor = _UNKNOWN
                 topic.configs = []
@@ -122,14 +124,14 @@ def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
     def create_allowed(allowed: Struct) -> Reply:
         return then(handle(allowed), hide)
 
-    if access.may_cluster(Operation.CREATE, tell=False):
+    if access.may_cluster(Operation.CREATE, log_if_denied=False):
         return create_allowed(request)
     return _create_each(access, request, create_allowed)
 
 
 def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
     """Check each topic. A topic that is given by its id has its name in the answer only with DESCRIBE."""
-    if access.may_cluster(Operation.DELETE, tell=False):
+    if access.may_cluster(Operation.DELETE, log_if_denied=False):
         return handle(request)
     if access.version < _FIRST_VERSION_WITH_IDS:
         return each("topic_names", _to_delete, kafka_text)(access, request, handle)
@@ -138,7 +140,7 @@ def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
         for result in reply.responses:
             if result.error_code == _FAILED and result.topic_id != ZERO_UUID:
                 found = access.topic_name(result)
-                visible = found is not None and access.may(Operation.DESCRIBE, _TOPIC, found, tell=False)
+                visible = found is not None and access.may(Operation.DESCRIBE, _TOPIC, found, log_if_denied=False)
                 result.name = found if visible else None
         return reply
 
@@ -158,6 +160,6 @@ def _to_delete(access: Access, item: str | Struct) -> Question | None:
 
 def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> Reply:
     """Allow brokers; other clients need DESCRIBE on each topic."""
-    if access.may_cluster(Operation.CLUSTER_ACTION, tell=False):
+    if access.may_cluster(Operation.CLUSTER_ACTION, log_if_denied=False):
         return handle(request)
     return _describe_each(access, request, handle)

@@ -42,7 +42,7 @@ def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
     """
     if request.transactional_id is not None:
         return (_write_id_in_two_phases if request.enable2_pc else _write_id)(access, request, handle)
-    if access.may_cluster(Operation.IDEMPOTENT_WRITE, tell=False) or access.may_to_any(
+    if access.may_cluster(Operation.IDEMPOTENT_WRITE, log_if_denied=False) or access.may_to_any(
         Operation.WRITE, ResourceType.TOPIC
     ):
         return handle(request)
@@ -93,7 +93,7 @@ def describe_transactions(access: Access, request: Struct, handle: Handle) -> Re
 
     def shorten(reply: Struct) -> Struct:
         for state in reply.transaction_states:
-            state.topics, _ = split(access, state.topics, to_topic(Operation.DESCRIBE), tell=False)
+            state.topics, _ = split(access, state.topics, to_topic(Operation.DESCRIBE), log_if_denied=False)
         return reply
 
     return _describe_each(access, request, lambda allowed: then(handle(allowed), shorten))

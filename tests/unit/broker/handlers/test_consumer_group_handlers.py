@@ -56,7 +56,7 @@ def test_member_joins_and_is_described(broker: GroupBroker) -> None:
 
 def test_expressions_match_topics_the_client_may_describe(broker: GroupBroker) -> None:
     """This holds too when a member of the classic protocol triggers the match."""
-    broker.guard = SimpleNamespace(describer=lambda ctx, *, tell: lambda topic: "secret" not in topic)
+    broker.guard = SimpleNamespace(describer=lambda ctx, *, log_if_denied: lambda topic: "secret" not in topic)
     broker.controller.add("secret", bytes(15) + b"\2")
     join(broker, subscribed_topic_names=None, subscribed_topic_regex="[a-z].*")
     broker.advance(0)

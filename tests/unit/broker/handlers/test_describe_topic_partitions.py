@@ -88,7 +88,8 @@ def test_hidden_topics(harness: ControllerHarness):
     """Pages and cursors leave them out. A request that names one gets an error, whether the topic exists or not."""
     hidden = ["big1", "big3", "zzz"]
     harness.broker.guard = SimpleNamespace(
-        describer=lambda ctx, *, tell: lambda name: name not in hidden, operations=lambda ctx, kind, name: 1 << 8
+        describer=lambda ctx, *, log_if_denied: lambda name: name not in hidden,
+        operations=lambda ctx, kind, name: 1 << 8,
     )
     assert ask(harness, [])[:2] == ({"big2": WHOLE}, None)
     assert ask(harness, [], 3)[:2] == ({"big2": WHOLE}, None)

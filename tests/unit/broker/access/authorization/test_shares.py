@@ -49,10 +49,10 @@ def deleted(_: Guarded, name: str, **error: Any) -> Struct:
 
 
 @pytest.mark.parametrize(
-    ("api", "ask", "tell"),
+    ("api", "ask", "expected_answer"),
     [(ALTER_SHARE_GROUP_OFFSETS, to_alter, altered), (DELETE_SHARE_GROUP_OFFSETS, to_delete, deleted)],
 )
-def test_each_topic_is_served_or_rejected(api: Api, ask: Any, tell: Any) -> None:
+def test_each_topic_is_served_or_rejected(api: Api, ask: Any, expected_answer: Any) -> None:
     """If the group has an error, only that is returned, even if no topic may be read."""
     guarded = Guarded(READ_G, DELETE_G, READ_OPEN)
 
@@ -62,14 +62,17 @@ def test_each_topic_is_served_or_rejected(api: Api, ask: Any, tell: Any) -> None
         return answered
 
     def serve(request: Struct) -> Struct:
-        return api.response(responses=[tell(guarded, topic.topic_name) for topic in request.topics])
+        return api.response(responses=[expected_answer(guarded, topic.topic_name) for topic in request.topics])
 
     both = answer(serve, "secret", "open")
-    assert (both.error_code, both.responses) == (0, [tell(guarded, "open"), tell(guarded, "secret", **REFUSED)])
+    assert (both.error_code, both.responses) == (
+        0,
+        [expected_answer(guarded, "open"), expected_answer(guarded, "secret", **REFUSED)],
+    )
     failed = api.response(error_code=ErrorCode.NON_EMPTY_GROUP)
     assert answer(failed, "secret", "open") == failed
     assert answer(failed, "secret") == failed
-    assert answer(serve, "secret").responses == [tell(guarded, "secret", **REFUSED)]
+    assert answer(serve, "secret").responses == [expected_answer(guarded, "secret", **REFUSED)]
 
 
 @pytest.mark.parametrize("api", [ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS], ids=lambda api: api.name)
