@@ -35,7 +35,7 @@ def on_unload(group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
     """Answer parked requests with NOT_COORDINATOR, so that clients look for the new coordinator."""
     code = ErrorCode.NOT_COORDINATOR
     for member in group.members.values():
-        joined = group.park_join(member, None)
+        joined = group.take_join(member)
         effects.reply(joined, JOIN_GROUP.response(error_code=code, member_id=member.member_id))
         effects.reply(member.awaiting_sync, SYNC_GROUP.response(error_code=code))
         member.awaiting_sync = None

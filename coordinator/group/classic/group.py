@@ -167,7 +167,7 @@ class ClassicGroup(Group):
         if self.leader_id is None:
             self.leader_id = member.member_id
         self._add(member)
-        self.park_join(member, waiter)
+        self._set_join(member, waiter)
         self.pending_joins.pop(member.member_id, None)
 
     def _add(self, member: Member) -> None:
@@ -239,8 +239,15 @@ class ClassicGroup(Group):
 
     # -- parked joins -----------------------------------------------------------------------------------------------
 
-    def park_join(self, member: Member, waiter: Waiter | None) -> Waiter | None:
-        """Park the member's join request, or with None remove it. Return the request that was parked before."""
+    def park_join(self, member: Member, waiter: Waiter) -> None:
+        """Park the member's join request, in place of an earlier one."""
+        self._set_join(member, waiter)
+
+    def take_join(self, member: Member) -> Waiter | None:
+        """Remove the member's parked join request and return it; None if it has none."""
+        return self._set_join(member, None)
+
+    def _set_join(self, member: Member, waiter: Waiter | None) -> Waiter | None:
         before = member.awaiting_join
         member.awaiting_join = waiter
         self._awaiting_join_count += (waiter is not None) - (before is not None)

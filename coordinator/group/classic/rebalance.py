@@ -110,7 +110,7 @@ def start_generation(shard: GroupShard, group: ClassicGroup, now: Now, effects: 
     group.move_to(GroupState.COMPLETING_REBALANCE, now.wall_ms)
     group.pending_syncs = set(group.members)
     for member in group.members.values():
-        effects.reply(group.park_join(member, None), current_generation(group, member.member_id))
+        effects.reply(group.take_join(member), current_generation(group, member.member_id))
         extend_session(shard, group, member, now)
         member.is_new = False
     shard.timers.schedule(TimerKey("sync", group.group_id), now.tick_ms + group.rebalance_timeout_ms)
@@ -200,7 +200,7 @@ def drop_departed_member(shard: GroupShard, group: ClassicGroup, member: Member,
     Its parked requests get UNKNOWN_MEMBER_ID, so that a live client joins again.
     """
     code = ErrorCode.UNKNOWN_MEMBER_ID
-    effects.reply(group.park_join(member, None), JOIN_GROUP.response(error_code=code, member_id=UNKNOWN_MEMBER_ID))
+    effects.reply(group.take_join(member), JOIN_GROUP.response(error_code=code, member_id=UNKNOWN_MEMBER_ID))
     answer_sync(member, SYNC_GROUP.response(error_code=code), effects)
     drop_member(shard, group, member.member_id)
 
@@ -232,6 +232,6 @@ def complete_if_nobody_missing(shard: GroupShard, group: ClassicGroup, now: Now,
 def fence(group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
     """Answer the parked requests of a static member that another one replaces."""
     code = ErrorCode.FENCED_INSTANCE_ID
-    joined: Waiter | None = group.park_join(member, None)
+    joined: Waiter | None = group.take_join(member)
     effects.reply(joined, JOIN_GROUP.response(error_code=code, member_id=member.member_id))
     answer_sync(member, SYNC_GROUP.response(error_code=code), effects)

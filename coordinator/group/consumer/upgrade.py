@@ -68,7 +68,7 @@ def answer_parked(classic: ClassicGroup, effects: GroupEffects) -> None:
     """Answer all parked requests with REBALANCE_IN_PROGRESS."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():
-        effects.reply(classic.park_join(member, None), JOIN_GROUP.response(error_code=code, member_id=member.member_id))
+        effects.reply(classic.take_join(member), JOIN_GROUP.response(error_code=code, member_id=member.member_id))
         effects.reply(member.awaiting_sync, SYNC_GROUP.response(error_code=code))
         member.awaiting_sync = None
 
