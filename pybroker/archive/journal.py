@@ -20,7 +20,7 @@ _FORMAT, _VERSION = "pybroker-restore", 1
 
 
 @dataclass(frozen=True)
-class Restoring:
+class RestoreState:
     """A restore of `topic` into `target`, a topic of `cluster`. All its attempts use one producer identity.
 
     `bases` maps partitions to offsets; `restored` counts, by partition, the rows after the last complete attempt.
@@ -44,7 +44,7 @@ class Journal:
         self._files.make_directory(path.parent)
         self._lock = Lock(path.with_name(f"{path.name}.lock"))
         try:
-            self.now = self._read()
+            self.current = self._read()
         except BaseException:
             self._lock.close()
             raise
@@ -59,24 +59,25 @@ class Journal:
 
     def check(self, topic: str, target: str, cluster: str) -> None:
         """Check that the journal belongs to this restore. Errors: UnusableTarget when it belongs to another one."""
-        now = self.now
-        if now is not None and (now.topic, now.target, now.cluster) != (topic, target, cluster):
+        current = self.current
+        if current is not None and (current.topic, current.target, current.cluster) != (topic, target, cluster):
             raise UnusableTarget(
-                f"{self._path} belongs to a restore of {now.topic} into {now.target} of the cluster {now.cluster}"
+                f"{self._path} belongs to a restore of {current.topic} into {current.target}"
+                f" of the cluster {current.cluster}"
             )
 
-    def put(self, restoring: Restoring) -> None:
+    def put(self, state: RestoreState) -> None:
         """Write the state of the restore to the file."""
-        fields = {"format": _FORMAT, "version": _VERSION, **asdict(restoring)}
+        fields = {"format": _FORMAT, "version": _VERSION, **asdict(state)}
         self._files.replace(self._path, json.dumps(fields, indent=1).encode() + b"\n")
-        self.now = restoring
+        self.current = state
 
     def complete(self, restored: dict[int, int]) -> None:
         """Record that the restore is complete."""
-        assert self.now is not None
-        self.put(replace(self.now, restored={**self.now.restored, **restored}))
+        assert self.current is not None
+        self.put(replace(self.current, restored={**self.current.restored, **restored}))
 
-    def _read(self) -> Restoring | None:
+    def _read(self) -> RestoreState | None:
         data = self._files.read(self._path)
         if data is None:
             return None
@@ -89,7 +90,7 @@ class Journal:
                 {int(partition): int(value) for partition, value in fields.pop(name).items()}
                 for name in ("bases", "restored")
             )
-            return Restoring(**fields, producer=(producer_id, epoch), bases=bases, restored=restored)
+            return RestoreState(**fields, producer=(producer_id, epoch), bases=bases, restored=restored)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedArchive(f"{self._path} is damaged: {error!r}") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pybroker.archive.errors import UnusableTarget
-from pybroker.archive.journal import Restoring
+from pybroker.archive.journal import RestoreState
 from pybroker.archive.manifest import ArchivedRange
 
 
@@ -44,7 +44,7 @@ class PartitionPlan:
 
 
 def plan_restore(
-    ranges: Iterable[ArchivedRange], target: Iterable[TargetPartition], state: Restoring | None, *, append: bool
+    ranges: Iterable[ArchivedRange], target: Iterable[TargetPartition], state: RestoreState | None, *, append: bool
 ) -> list[PartitionPlan]:
     """Return a plan for each partition of an archived topic.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pybroker.archive import parquet
 from pybroker.archive.errors import ArchiveError, UnusableTarget
 from pybroker.archive.jobs import spark_errors
-from pybroker.archive.journal import Journal, Restoring, default_path
+from pybroker.archive.journal import Journal, RestoreState, default_path
 from pybroker.archive.restore_plan import PartitionPlan, TargetPartition, exact_problem, plan_restore
 from pybroker.archive.restore_sink import SENT, RestoreSink
 from pybroker.archive.store import Archive
@@ -70,14 +70,16 @@ def restore(
         with Journal(state or default_path(archive.inner, cluster, target.topic)) as journal:
             journal.check(topic, target.topic, cluster)
             partitions = [TargetPartition(*each) for each in described["partitions"]]
-            plans = plan_restore(ranges, partitions, journal.now, append=target.append)
+            plans = plan_restore(ranges, partitions, journal.current, append=target.append)
             ends = {place[1]: end for place, end in archive.manifest.ends().items() if place[0] == topic}
             if target.exact_offsets and (problem := exact_problem(plans, ends)) is not None:
                 raise UnusableTarget(problem)
-            old = journal.now
+            old = journal.current
             producer = old.producer if old is not None else tuple(reader.ask("new_producer", properties=properties))
             bases = {each.partition: each.base for each in plans}
-            journal.put(Restoring(topic, target.topic, cluster, producer, bases, {} if old is None else old.restored))
+            journal.put(
+                RestoreState(topic, target.topic, cluster, producer, bases, {} if old is None else old.restored)
+            )
             if any(not each.is_complete for each in plans):
                 _write(archive, topic, target, plans, producer, session)
                 partitions = [TargetPartition(*each) for each in reader.ask("describe_target", **asked)["partitions"]]

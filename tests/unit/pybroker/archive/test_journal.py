@@ -9,20 +9,20 @@ import pytest
 
 from pybroker.archive.errors import ArchiveBusy, DamagedArchive, UnusableTarget
 from pybroker.archive.files import Files
-from pybroker.archive.journal import Journal, Restoring, default_path
+from pybroker.archive.journal import Journal, RestoreState, default_path
 from tests.support.failing_files import Died, DyingFiles
 
-FIRST = Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17})
+FIRST = RestoreState("orders", "back", "cluster", (7, 1), {0: 0, 3: 17})
 
 
 def test_journal_is_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "restores" / "one.json"
     with Journal(path) as journal:
-        assert journal.now is None
+        assert journal.current is None
         journal.put(FIRST)
         journal.complete({0: 10})
     with Journal(path) as journal:
-        assert journal.now == Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17}, {0: 10})
+        assert journal.current == RestoreState("orders", "back", "cluster", (7, 1), {0: 0, 3: 17}, {0: 10})
 
 
 def test_journal_belongs_to_one_restore(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_killed_write_leaves_the_old_or_new_journal(tmp_path: Path) -> None:
         with suppress(Died), Journal(path, files) as journal:
             journal.complete({0: 5})
         with Journal(path, Files()) as journal:
-            assert journal.now is not None
-            assert journal.now.restored in ({}, {0: 5})
-            seen.add(len(journal.now.restored))
+            assert journal.current is not None
+            assert journal.current.restored in ({}, {0: 5})
+            seen.add(len(journal.current.restored))
         if not files.has_died:
             break
     assert seen == {0, 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pybroker.archive.errors import UnusableTarget
-from pybroker.archive.journal import Restoring
+from pybroker.archive.journal import RestoreState
 from pybroker.archive.manifest import ArchivedRange
 from pybroker.archive.restore_plan import PartitionPlan, TargetPartition, exact_problem, plan_restore
 
@@ -17,13 +17,13 @@ RANGES = [
 ]
 
 
-def begun(base: int, restored: int | None = None) -> Restoring:
+def begun(base: int, restored: int | None = None) -> RestoreState:
     """Return a restore that began at an offset and is perhaps complete."""
     done = {} if restored is None else {0: restored}
-    return Restoring("orders", "back", "cluster", (7, 0), {0: base}, done)
+    return RestoreState("orders", "back", "cluster", (7, 0), {0: base}, done)
 
 
-def plan(latest: int, state: Restoring | None = None, *, append: bool = False) -> PartitionPlan:
+def plan(latest: int, state: RestoreState | None = None, *, append: bool = False) -> PartitionPlan:
     [planned] = plan_restore(RANGES, [TargetPartition(0, 0, latest)], state, append=append)
     return planned
 
