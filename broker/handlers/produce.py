@@ -260,7 +260,7 @@ def _when_appended(
     """Resolve once the answer for a partition is complete whose records wait for their turn."""
     complete: Deferred[None] = Deferred()
 
-    def tell(_: object) -> None:
+    def on_appended(_: object) -> None:
         try:
             result = appended.result()
         except Exception as error:
@@ -272,14 +272,14 @@ def _when_appended(
                 return
         complete.resolve(None)
 
-    appended.add_done_callback(tell)
+    appended.add_done_callback(on_appended)
     return complete
 
 
 def _when_flushed(background: Background, partition: Partition, answer: Struct) -> Deferred[None]:
     """Resolve once the records are on disk, or the answer has the error."""
 
-    def tell(done: Deferred[None]) -> None:
+    def on_flushed(done: Deferred[None]) -> None:
         try:
             done.result()
         except Exception as error:
@@ -287,7 +287,7 @@ def _when_flushed(background: Background, partition: Partition, answer: Struct) 
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
     flushed = _flush(background, partition)
-    flushed.add_done_callback(tell)
+    flushed.add_done_callback(on_flushed)
     return flushed
 
 

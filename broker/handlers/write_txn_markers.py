@@ -58,12 +58,12 @@ def _write(markers: MarkerWriter, asked: Struct, topic: str, index: int, waiting
         answer.error_code = code
         return answer
 
-    def tell(done: Deferred[ErrorCode]) -> None:
+    def set_error(done: Deferred[ErrorCode]) -> None:
         try:
             answer.error_code = done.result()
         except Exception as error:
             answer.error_code = error_code_of(error)
 
-    code.add_done_callback(tell)
+    code.add_done_callback(set_error)
     waiting.append(code)
     return answer

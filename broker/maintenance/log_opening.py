@@ -31,7 +31,7 @@ _SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS = 1, 500
 #: that a request gets `LogQueued`: its client retries, and finds the logs open then.
 _ASKED_S = 0.02
 #: The most logs that requests open in a turn, however fast: each causes work in later turns.
-_ASKED_A_TURN = 256
+_REQUESTED_LOGS_PER_TURN = 256
 #: Delay before a log that could not be opened is tried again.
 _AGAIN_MS = 5_000
 
@@ -99,7 +99,7 @@ class LogOpening:
         if not self._asked:
             self._loop.call_soon(self._begin_turn)
             self._asked_until = time.perf_counter() + _ASKED_S
-        elif self._asked >= _ASKED_A_TURN or time.perf_counter() >= self._asked_until:
+        elif self._asked >= _REQUESTED_LOGS_PER_TURN or time.perf_counter() >= self._asked_until:
             return False
         self._asked += 1
         return True

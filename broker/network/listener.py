@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Connections accepted in one turn: a burst of thousands must not delay the clients that are being served.
-_ACCEPTS_A_TURN = 16
+_ACCEPTS_PER_TURN = 16
 # The delay after a failed accept (no file descriptors, no memory). The end of a connection makes it shorter.
 _RETRY_S = 0.5
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -178,7 +178,7 @@ class Listener:
 
     def _on_readable(self, sock: socket.socket) -> None:
         assert self._accepted is not None
-        for _ in range(_ACCEPTS_A_TURN):
+        for _ in range(_ACCEPTS_PER_TURN):
             if self._is_full(self):
                 self._pause(None)
                 return

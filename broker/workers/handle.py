@@ -109,7 +109,7 @@ class WorkerHandle:
     def open(self) -> None:
         """Accept clients, now and after each restart."""
         self._is_open = True
-        self.tell(Open())
+        self.send(Open())
 
     async def stop(self) -> bool:
         """Stop the worker, and return whether it stopped cleanly. Log directories that failed in it fail here, too."""
@@ -180,7 +180,7 @@ class WorkerHandle:
             return
         self._shares = ShareKeeper(self._backend.share_states)
         self._link = Link(loop, ours, self._serve, self._on_end)
-        self._link.tell(begin)
+        self._link.send(begin)
         self._link.listen()
 
     def _what_to_begin_with(self) -> Begin:
@@ -225,7 +225,7 @@ class WorkerHandle:
             log.info("%s is back after %.1f s", self, self._backend.loop.time() - self._began_s)
             self._backend.transactions.retry_markers(self._has)
         if self._is_open:
-            self.tell(Open())
+            self.send(Open())
 
     def _has(self, place: tuple[str, int]) -> bool:
         """Return whether the worker has a partition."""
@@ -266,10 +266,10 @@ class WorkerHandle:
 
     # -- messages to the worker ----------------------------------------------------------------------------------------
 
-    def tell(self, message: object) -> None:
+    def send(self, message: object) -> None:
         """Send a message if the worker is running."""
         if self._link is not None:
-            self._link.tell(message)
+            self._link.send(message)
 
     def follow(self, message: Records) -> None:
         """Send metadata. A worker that fails to apply it is restarted with all metadata."""

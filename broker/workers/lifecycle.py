@@ -54,7 +54,7 @@ async def _serve(worker: Worker, ended: asyncio.Future[int]) -> int:
     try:
         await worker.start()
     except CannotStart as error:
-        worker.link.tell(Refused(str(error)))
+        worker.link.send(Refused(str(error)))
         await worker.link.drained()
         return 1
     reduce_garbage_collection(worker.opening, worker.lazy_imports)

@@ -28,7 +28,7 @@ _READ_BYTES = 1 << 18
 #: An upper bound of a message's size. The longest is a client's request, which is below 2^31 bytes.
 MOST_BYTES = 1 << 32
 #: Messages served in one turn of the loop: a worker may have forwarded the requests of hundreds of clients.
-MESSAGES_A_TURN = 32
+MESSAGES_PER_TURN = 32
 
 
 class LinkEnded(Exception):
@@ -38,7 +38,7 @@ class LinkEnded(Exception):
 class Kind(IntEnum):
     """The kind of a message."""
 
-    TELL = 0
+    MESSAGE = 0
     ASK = 1
     ANSWER = 2
     FAILURE = 3
@@ -92,9 +92,9 @@ class Link:
         """Begin to receive."""
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
 
-    def tell(self, message: object) -> None:
+    def send(self, message: object) -> None:
         """Send a message without an answer. It is lost if the other end has ended."""
-        self._send(Kind.TELL, 0, message)
+        self._send(Kind.MESSAGE, 0, message)
 
     def ask(self, message: object) -> Deferred[Any]:
         """Send a request, and return the answer. Fails with the other end's error, or with LinkEnded."""
@@ -168,7 +168,7 @@ class Link:
     def _serve_some(self) -> None:
         """Serve the complete messages, a limited number in a turn. Nothing more is received until all are served."""
         try:
-            for _ in range(MESSAGES_A_TURN):
+            for _ in range(MESSAGES_PER_TURN):
                 message = self._next()
                 if message is None:
                     break
@@ -229,7 +229,7 @@ class Link:
             self._answer_failure(Kind.ASK, number, asked, error)
 
     def _answer_failure(self, kind: Kind, number: int, value: object, error: Exception) -> None:
-        if kind is Kind.TELL:
+        if kind is Kind.MESSAGE:
             log.error("%s could not be served", type(value).__name__, exc_info=error)
             return
         try:

@@ -35,7 +35,7 @@ class RemoteController:
 
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
         """Report the log directory of each (topic id, partition, directory id)."""
-        self._link.tell(PartitionDirectories(tuple(placed)))
+        self._link.send(PartitionDirectories(tuple(placed)))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
         """Create topics. `admit` is called here, where the client is known."""

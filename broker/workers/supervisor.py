@@ -147,7 +147,7 @@ class WorkerSupervisor:
     def _send_log_levels(self) -> None:
         message = LogLevels(logs.own_levels())
         for each in self._workers:
-            each.tell(message)
+            each.send(message)
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 
@@ -208,10 +208,10 @@ class WorkerSupervisor:
         """Have the workers drop the states of share-partitions, which have changed."""
         message = ForgetShares(group_id, topic_id, None if partitions is None else frozenset(partitions))
         for each in self._workers:
-            each.tell(message)
+            each.send(message)
 
     def report_failure(self, directory: LogDirectory) -> None:
         """Report a failed log directory to the workers."""
         message = DirectoryFailed(directory.path, directory.failure or "")
         for each in self._workers:
-            each.tell(message)
+            each.send(message)

@@ -130,7 +130,7 @@ class Worker(Broker):
         self._start_data()
         configure(self.server, self.config, listeners)
         self.lazy_imports.start()
-        self.link.tell(Ready())
+        self.link.send(Ready())
         self.link.listen()
 
     # -- stop ----------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Worker(Broker):
     def _stop_when_asked(self) -> Deferred[dict[str, str]]:
         stopped: Deferred[dict[str, str]] = Deferred()
 
-        def tell(done: asyncio.Task[None]) -> None:
+        def on_stopped(done: asyncio.Task[None]) -> None:
             error = done.exception()
             if error is None:
                 # Include directories that failed while the logs were closed: the main process does not know of them.
@@ -150,7 +150,7 @@ class Worker(Broker):
 
         self._is_going_down = True
         stopping = self.loop.create_task(self.stop())
-        stopping.add_done_callback(tell)
+        stopping.add_done_callback(on_stopped)
         return stopped
 
     # -- failures ------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Worker(Broker):
 
     def _report_failure(self, directory: LogDirectory) -> None:
         self.publisher.directory_failed(directory.path)
-        self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
+        self.link.send(DirectoryFailed(directory.path, directory.failure or ""))
 
     # -- messages of the main process --------------------------------------------------------------------------------
 

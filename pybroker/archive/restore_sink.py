@@ -37,5 +37,5 @@ class RestoreWriter(DataSourceArrowWriter):
         self._wanted = wanted
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        shared_reader().tell("restore_topic", (as_records(batch, SENT) for batch in iterator), **self._wanted)
+        shared_reader().send_batches("restore_topic", (as_records(batch, SENT) for batch in iterator), **self._wanted)
         return WriterCommitMessage()

@@ -74,7 +74,7 @@ def random_payloads(size: int) -> list[bytes]:
 
 
 class Load:
-    """Sends records of `payloads` to a topic and passes each window to `tell`."""
+    """Sends records of `payloads` to a topic and passes each window to `report`."""
 
     def __init__(
         self, session: Session, topic: str, payloads: Sequence[bytes], properties: Mapping[str, object]
@@ -90,7 +90,7 @@ class Load:
         self._failure: CommandError | None = None
 
     def run(
-        self, records: int, throughput: float, tell: Callable[[Produced], None], show: Callable[[int], None]
+        self, records: int, throughput: float, report: Callable[[Produced], None], show: Callable[[int], None]
     ) -> Produced:
         """Send `records` records, at most `throughput` a second (negative: no limit). Raises CommandError."""
         began = time.perf_counter()
@@ -104,7 +104,7 @@ class Load:
             if throughput > 0 and (ahead := number / throughput - (now - began)) > 0:
                 self._rest(ahead)
             show(self._whole.latencies.count)
-            self._check(now, tell)
+            self._check(now, report)
         self._session_flush(show)
         self._whole.ended_s = time.perf_counter()
         return self._whole
@@ -122,11 +122,11 @@ class Load:
             self._session.check()
         self._raise()
 
-    def _check(self, now: float, tell: Callable[[Produced], None]) -> None:
+    def _check(self, now: float, report: Callable[[Produced], None]) -> None:
         self._raise()
         if now - self._window.began_s >= WINDOW_S:
             self._window.ended_s = now
-            tell(self._window)
+            report(self._window)
             self._window = Produced(now)
 
     def _send(self, payload: bytes) -> None:

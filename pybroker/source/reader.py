@@ -72,7 +72,7 @@ class Reader:
             if not complete:
                 self.close()
 
-    def tell(self, do: str, batches: Iterator[Any], **arguments: Any) -> Any:
+    def send_batches(self, do: str, batches: Iterator[Any], **arguments: Any) -> Any:
         """Send record batches, and return the response to all of them. Errors: as `ask`, and those of `batches`.
 
         When `batches` raises, the child is ended. Rows that it has not sent by then are dropped.

@@ -56,7 +56,7 @@ def is_healthy() -> Callable[..., bool]:
 def test_running_broker_is_healthy(
     broker: Broker, is_healthy: Callable[..., bool], listener: str, has_tls: bool
 ) -> None:
-    """Also on a listener that requires client certificates, which the check lacks."""
+    """The check succeeds even on a listener that requires client certificates, though it has none."""
     host, _, port = broker.listeners[listener].rpartition(":")
     assert is_healthy(host, int(port), has_tls)
 

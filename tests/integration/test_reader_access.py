@@ -111,7 +111,7 @@ def assert_works(reader: Reader, properties: dict[str, str]) -> bool:
 
     row = pa.record_batch([pa.array([b"value"], pa.binary())], names=["value"])
     [[*_, before]] = reader.ask("topic_ends", properties=properties, **ALL)
-    reader.tell("write_topic", iter([row]), columns=["value"], topic="orders", properties=properties)
+    reader.send_batches("write_topic", iter([row]), columns=["value"], topic="orders", properties=properties)
     wanted = {"topic": "orders", "partition": 0, "start": before, "end": before + 1, "fail_on_data_loss": True}
     found = list(reader.batches("read_topic", ("value",), properties=properties, **wanted))
     return [value for batch in found for value in batch.column("value").to_pylist()] == [b"value"]

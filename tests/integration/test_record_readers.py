@@ -59,7 +59,7 @@ def write(reader: Reader, broker: OurBroker, topic: str, rows: list[dict[str, An
     half = len(rows) // 2
     batches = [pa.RecordBatch.from_pylist(part, arrow_schema(COLUMNS)) for part in (rows[:half], rows[half:])]
     asked = {"columns": COLUMNS, "topic": topic, "properties": {"bootstrap.servers": broker.bootstrap, **properties}}
-    assert reader.tell("write_topic", iter(batches), **asked) == {"count": len(rows)}
+    assert reader.send_batches("write_topic", iter(batches), **asked) == {"count": len(rows)}
 
 
 def read(

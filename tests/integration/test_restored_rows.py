@@ -61,7 +61,7 @@ class Restore:
         batches = (rows(start, BATCH) for start in range(0, COUNT, BATCH))
         partitions = {"0": {"base": 0, "index": 0}}
         wanted = {"properties": self._properties, "topic": self._topic, "producer": self._producer}
-        answer: dict[str, Any] = reader.tell("restore_topic", batches, partitions=partitions, **wanted)
+        answer: dict[str, Any] = reader.send_batches("restore_topic", batches, partitions=partitions, **wanted)
         done: list[list[int]] = answer["partitions"]
         return done
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Limits of one turn of the loop on cold snapshots, about 2 ms: share-partitions looked at, and how many of these one
-#: written snapshot counts for. Then the loop serves others for the pause.
-_A_TURN, _SNAPSHOT, _PAUSE_MS = 1000, 50, 2
+#: Limits of one turn of the loop on cold snapshots, about 2 ms: how many share-partitions it examines, and how
+#: many of them a written snapshot counts for. After the turn the loop serves others for the pause.
+_PARTITIONS_PER_TURN, _PARTITIONS_PER_SNAPSHOT, _PAUSE_MS = 1000, 50, 2
 
 T = TypeVar("T")
 _Decision: TypeAlias = Callable[[ShareShard, ShareEffects], T]
@@ -174,16 +174,16 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
 
     def _snapshots_in_turns(self) -> Iterator[None]:
         """Write the snapshots. Each yield ends a turn of the loop."""
-        left = _A_TURN
+        left = _PARTITIONS_PER_TURN
         for found in self.loaded_logs():
             for record in decisions.cold_snapshots(found.shard, self.now):
                 if record is not None:
                     self.run_records(found, [record])
-                    left -= _SNAPSHOT
+                    left -= _PARTITIONS_PER_SNAPSHOT
                 left -= 1
                 if left <= 0:
                     yield
-                    left = _A_TURN
+                    left = _PARTITIONS_PER_TURN
 
     def _prune(self) -> None:
         """Delete the records that later snapshots have made obsolete."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata_publisher import HOSTED_A_TURN
+from broker.metadata_publisher import HOSTED_PER_TURN
 from metadata.configs import alter_config
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
@@ -101,9 +101,9 @@ def test_many_partitions_are_hosted_over_several_turns():
     """The loop serves others in between. The result waits for the last partition; deleted ones are left out."""
     turns: list = []
     harness = ControllerHarness(call_soon=turns.append)
-    many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_A_TURN, 1)])
+    many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_PER_TURN, 1)])
     few = harness.controller.create_topics([NewTopic("few"), NewTopic("gone")])
-    assert len(harness.partitions.hosted) == HOSTED_A_TURN
+    assert len(harness.partitions.hosted) == HOSTED_PER_TURN
     ensured = harness.topics.ensure("many")
     assert (harness.topics.partition_count("many"), ensured.done) == (0, False)
     harness.controller.delete_topics([TopicReference("gone")])
@@ -112,10 +112,10 @@ def test_many_partitions_are_hosted_over_several_turns():
     turns.pop()()
 
     assert turns == []
-    assert len(harness.partitions.hosted) == 2 * HOSTED_A_TURN + 1
+    assert len(harness.partitions.hosted) == 2 * HOSTED_PER_TURN + 1
     assert many.done
     assert few.done
-    assert (harness.topics.partition_count("many"), ensured.result()) == (2 * HOSTED_A_TURN, True)
+    assert (harness.topics.partition_count("many"), ensured.result()) == (2 * HOSTED_PER_TURN, True)
 
 
 def test_failing_partition_blocks_no_other(monkeypatch: pytest.MonkeyPatch):
@@ -125,18 +125,18 @@ def test_failing_partition_blocks_no_other(monkeypatch: pytest.MonkeyPatch):
     create = harness.partitions.create
 
     def fail_or_create(topic: str, topic_id: bytes, index: int, *rest, **more):
-        if (topic, index) == ("many", HOSTED_A_TURN):
+        if (topic, index) == ("many", HOSTED_PER_TURN):
             raise ValueError("not this one")
         return create(topic, topic_id, index, *rest, **more)
 
     monkeypatch.setattr(harness.partitions, "create", fail_or_create)
-    many = harness.controller.create_topics([NewTopic("many", HOSTED_A_TURN + 2, 1)])
+    many = harness.controller.create_topics([NewTopic("many", HOSTED_PER_TURN + 2, 1)])
     ensured = harness.topics.ensure("many")
     turns.pop()()
 
     assert many.done
     assert ensured.result()
-    assert sorted(index for _, index in harness.partitions.hosted) == [*range(HOSTED_A_TURN), HOSTED_A_TURN + 1]
+    assert sorted(index for _, index in harness.partitions.hosted) == [*range(HOSTED_PER_TURN), HOSTED_PER_TURN + 1]
     assert harness.controller.create_topics([NewTopic("next", 1, 1)]).done
     assert ("next", 0) in harness.partitions.hosted
 
@@ -193,7 +193,7 @@ def test_declared_topics_are_created_and_not_changed():
 def test_declared_topics_with_many_partitions_are_awaited():
     """They are published over several turns, which may take longer than the sync."""
     turns: list = []
-    declared = {"pybroker.topics": f"many:{HOSTED_A_TURN + 1}"}
+    declared = {"pybroker.topics": f"many:{HOSTED_PER_TURN + 1}"}
     harness = ControllerHarness(declared, call_soon=turns.append)
     made = harness.controller.create_declared_topics()
     assert not made.done

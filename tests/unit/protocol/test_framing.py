@@ -62,7 +62,7 @@ class Slice:
 
 @pytest.mark.parametrize("version", [11, 12])
 def test_encode_response_with_file_slices(version: int):
-    """The size includes them, and they are chunks without a copy."""
+    """The frame's size includes the slices, which are chunks without a copy."""
     part = Slice(1000)
     partition = PartitionData(partition_index=0, aborted_transactions=None, records=part)
     response = FETCH.response(responses=[FetchableTopicResponse(topic="t", partitions=[partition])])

@@ -12,7 +12,7 @@ from protocol.api_keys import ApiKey
 from protocol.schema import Struct
 
 #: Answers that contain addresses of brokers.
-TELL_ADDRESSES = frozenset(
+ADDRESS_APIS = frozenset(
     (
         *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER),
         *(ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),

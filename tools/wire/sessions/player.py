@@ -17,7 +17,7 @@ from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
 from protocol.headers import encode_request_header
 from protocol.schema import Struct
 from tools.data.java_text import JsonValue
-from tools.wire.sessions.addresses import TELL_ADDRESSES, Address, addresses_in
+from tools.wire.sessions.addresses import ADDRESS_APIS, Address, addresses_in
 from tools.wire.sessions.conversation import Conversation, PendingRequest, Unfollowable
 from tools.wire.sessions.differences import Comparison, Difference
 from tools.wire.sessions.ids import Ids
@@ -219,7 +219,7 @@ class Player:
                 break
             self._sleep(_AGAIN_AFTER_S)
             line.link.send(sent.frame)
-        if pending.key in TELL_ADDRESSES:
+        if pending.key in ADDRESS_APIS:
             self._learn_nodes(pending, recorded[0], answer[0])
         found = self._comparison.differences(then, now, sent.group)
         return [] if error_codes(then) & _passing(pending) and not error_codes(now) else found

@@ -16,7 +16,7 @@ from protocol.error_codes import EncodeError, ProtocolError
 from protocol.framing import SIZE_BYTES, frame_size
 from protocol.headers import encode_response_header
 from tools.wire.sessions.addresses import (
-    TELL_ADDRESSES,
+    ADDRESS_APIS,
     WILDCARDS,
     Address,
     addresses_in,
@@ -66,16 +66,16 @@ class Proxy:
     Args:
     bootstrap: brokers, tried in order.
     listen: the address of the first listener; those of brokers get free ports on the same host.
-    tell: called with lines for people.
+    report: called with each line for the user.
     """
 
     def __init__(
-        self, bootstrap: Sequence[Address], listen: Address, keeper: Keeper, tell: Callable[[str], None]
+        self, bootstrap: Sequence[Address], listen: Address, keeper: Keeper, report: Callable[[str], None]
     ) -> None:
         self._bootstrap = bootstrap
         self._listen = listen
         self.keeper = keeper
-        self.tell = tell
+        self.report = report
         self._servers: list[asyncio.Server] = []
         self._ports: dict[Address, int] = {}
         self._sessions: set[asyncio.Task[None]] = set()
@@ -123,7 +123,7 @@ class Proxy:
         node: int | None,
     ) -> None:
         if len(self._sessions) > MAX_CONNECTIONS:
-            self.tell(f"a connection is closed: the limit is {MAX_CONNECTIONS}")
+            self.report(f"a connection is closed: the limit is {MAX_CONNECTIONS}")
             return
         opened = await self._connect(targets)
         if opened is None:
@@ -135,7 +135,7 @@ class Proxy:
         try:
             by = await session.run()
         except (Unfollowable, ProtocolError) as error:
-            self.tell(f"connection {session.number} is closed: {error}")
+            self.report(f"connection {session.number} is closed: {error}")
         finally:
             opened[1].close()
             await self.keeper.keep(SessionEvent(Kind.CLOSE, session.number, self.keeper.now_s, by=by))
@@ -146,9 +146,9 @@ class Proxy:
                 async with asyncio.timeout(_CONNECT_S):
                     return await asyncio.open_connection(*each)
             except TimeoutError:
-                self.tell(f"{each}: no connection within {_CONNECT_S} s")
+                self.report(f"{each}: no connection within {_CONNECT_S} s")
             except OSError as error:
-                self.tell(f"{each}: {os.strerror(error.errno) if error.errno else error}")
+                self.report(f"{each}: {os.strerror(error.errno) if error.errno else error}")
         return None
 
     async def advertised(self, broker: Address, node: int, local_host: str) -> Address | None:
@@ -159,11 +159,11 @@ class Proxy:
         async with self._opening:
             if broker not in self._ports:
                 if len(self._ports) >= MAX_LISTENERS:
-                    self.tell(f"clients get the address {broker} itself: the limit is {MAX_LISTENERS} listeners")
+                    self.report(f"clients get the address {broker} itself: the limit is {MAX_LISTENERS} listeners")
                     return None
                 found = await self._listen_for(Address(self._listen.host, 0), [broker], node)
                 self._ports[broker] = found[0].port
-                self.tell(f"node {node} at {broker} is at port {found[0].port}")
+                self.report(f"node {node} at {broker} is at port {found[0].port}")
         host = local_host if self._listen.host in WILDCARDS else self._listen.host
         return Address(host, self._ports[broker])
 
@@ -231,12 +231,12 @@ class _Session:
 
     async def _with_our_addresses(self, pending: PendingRequest, body: bytes) -> bytes:
         """Return the answer with addresses of the proxy; unchanged if it has none or is unreadable."""
-        if pending.key not in TELL_ADDRESSES:
+        if pending.key not in ADDRESS_APIS:
             return body
         try:
             answer = pending.answer(memoryview(body))
         except ProtocolError as error:
-            self._proxy.tell(
+            self._proxy.report(
                 f"an answer to {pending.name} v{pending.version} is forwarded unchanged,"
                 f" as it cannot be decoded: {error}"
             )
@@ -257,7 +257,7 @@ class _Session:
         try:
             return head + pending.api.response.encode(version, value)
         except EncodeError as error:  # such as a host name that is too long
-            self._proxy.tell(f"an answer to {pending.name} v{pending.version} is forwarded unchanged: {error}")
+            self._proxy.report(f"an answer to {pending.name} v{pending.version} is forwarded unchanged: {error}")
             return body
 
 

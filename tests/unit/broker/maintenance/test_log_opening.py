@@ -62,7 +62,7 @@ def test_all_logs_are_opened_in_turns(stage: Stage, monkeypatch: pytest.MonkeyPa
 
 def test_requests_open_a_limited_number_per_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before clients are served, there is no limit."""
-    monkeypatch.setattr(log_opening, "_ASKED_A_TURN", 2)
+    monkeypatch.setattr(log_opening, "_REQUESTED_LOGS_PER_TURN", 2)
     assert all(stage.opening.may_open() for _ in range(5))
     stage.opening.start()
     for _ in range(2):

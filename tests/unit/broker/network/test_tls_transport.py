@@ -375,7 +375,7 @@ class TestEnds:
         assert pair.watched == (False, False, False)
 
     def test_client_gets_close_notify(self, pair: Pair) -> None:
-        """Else it could not tell the end from an attack."""
+        """Otherwise it could not distinguish the end from an attack."""
         pair.shake_hands()
         pair.client.suppress_ragged_eofs = False
         pair.transport.send([b"answer"])

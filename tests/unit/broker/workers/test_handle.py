@@ -34,7 +34,7 @@ class WorkersLink:
         self.messages: list[Any] = []
         self.asked: list[Deferred[None]] = []
 
-    def tell(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         self.messages.append(message)
 
     def ask(self, message: Any) -> Deferred[None]:

@@ -85,8 +85,8 @@ def test_messages_keep_their_order_at_any_size() -> None:
 
     async def scenario(one: End, other: End) -> None:
         for message in sent:
-            one.link.tell(message)
-            other.link.tell(message)
+            one.link.send(message)
+            other.link.send(message)
         await until(lambda: len(one.heard) == len(other.heard) == len(sent))
         assert one.heard == other.heard == sent
 
@@ -129,7 +129,7 @@ def test_closed_link_fails_requests() -> None:
         await until(lambda: bool(other.heard))
         other.link.close()
         await until(lambda: one.ended == 1)
-        one.link.tell("lost")
+        one.link.send("lost")
         for each in (asked, one.link.ask("one")):
             with pytest.raises(LinkEnded):
                 each.result()
@@ -150,9 +150,9 @@ class CannotBeUnpickled:
 @pytest.mark.parametrize(
     "bad",
     [
-        pack((Kind.TELL, 0, CannotBeUnpickled())),
+        pack((Kind.MESSAGE, 0, CannotBeUnpickled())),
         pack("no message"),
-        pack((Kind.TELL, 0)),
+        pack((Kind.MESSAGE, 0)),
         LENGTH.pack(3) + b"...",
         LENGTH.pack(MOST_BYTES + 1),
     ],
@@ -164,10 +164,10 @@ def test_unreadable_message_closes_the_link(bad: bytes, caplog: pytest.LogCaptur
 
     async def scenario(one: End, other: End) -> None:
         asked = other.link.ask("later")
-        one.link.tell("before")
+        one.link.send("before")
         await until(lambda: one.heard == ["later"])
         one.link._outgoing += bad
-        one.link.tell("behind")
+        one.link.send("behind")
         await until(lambda: bool(one.ended and other.ended))
         assert other.heard == ["before"]
         with pytest.raises(LinkEnded):
@@ -180,7 +180,7 @@ def test_unreadable_message_closes_the_link(bad: bytes, caplog: pytest.LogCaptur
 def test_unexpected_answer_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(one: End, other: End) -> None:
         one.link._outgoing += pack((Kind.ANSWER, 7, "what?")) + pack((Kind.FAILURE, 8, ValueError()))
-        one.link.tell("then")
+        one.link.send("then")
         await until(lambda: bool(other.heard))
         assert other.heard == ["then"]
         assert "Received an answer without a request: 'what?'" in caplog.text
@@ -190,25 +190,25 @@ def test_unexpected_answer_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_messages_per_turn_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest follows in later turns, in order. Until then nothing more is received."""
-    monkeypatch.setattr("broker.workers.link.MESSAGES_A_TURN", 3)
+    monkeypatch.setattr("broker.workers.link.MESSAGES_PER_TURN", 3)
 
     async def scenario(one: End, other: End) -> None:
         for number in range(7):
-            one.link.tell(number)
+            one.link.send(number)
         seen: list[int] = []
         while len(other.heard) < 7:
             await asyncio.sleep(0)
             seen.append(len(other.heard))
             if seen[-1] == 3:
-                one.link.tell("behind")
+                one.link.send("behind")
         assert max(then - now for now, then in pairwise(seen)) == 3
         await until(lambda: len(other.heard) == 8)
         assert other.heard == [*range(7), "behind"]
-        other.link.tell("still there")
+        other.link.send("still there")
         await until(lambda: one.heard == ["still there"])
 
         for number in range(7):
-            one.link.tell(number)
+            one.link.send(number)
         await until(lambda: len(other.heard) > 8)
         other.link.close()  # before the turn that handles the rest
         await until(lambda: one.ended == 1)
@@ -224,8 +224,8 @@ def test_first_message_can_be_read_without_a_loop() -> None:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         one = End(loop, ours)
-        one.link.tell("begin")
-        one.link.tell("then")
+        one.link.send("begin")
+        one.link.send("then")
         await one.link.drained()
         assert receive_first(theirs) == "begin"
         other = End(loop, theirs)

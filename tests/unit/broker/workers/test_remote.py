@@ -35,7 +35,7 @@ class MainProcessLink:
     def __init__(self) -> None:
         self.messages: list[Any] = []
 
-    def tell(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         self.messages.append(message)
 
     def ask(self, message: Any) -> Deferred[Any]:

@@ -70,7 +70,7 @@ def test_logger_levels_are_sent_until_the_close(monkeypatch: pytest.MonkeyPatch)
         """The worker's process is not needed here."""
 
     monkeypatch.setattr(WorkerHandle, "start", start)
-    monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: calls.append(message))
+    monkeypatch.setattr(WorkerHandle, "send", lambda member, message: calls.append(message))
     owner = ControllerHarness({"num.workers": "2"})
     backend = SimpleNamespace(
         config=owner.config, controller=owner.controller, metadata=owner.metadata, logs=SimpleNamespace(directories=[])

@@ -103,7 +103,7 @@ def test_clients_are_served_once_all_is_hosted(tmp_path: Path, monkeypatch: pyte
         )
 
         followed = owner.link.ask(Records(1, tuple(map(encode_record, records))))
-        owner.link.tell(Open())
+        owner.link.send(Open())
         marker = Marker(Producer(7, 1), True, 0)
         marked = owner.link.ask(WriteMarker(marker, "many", own[-1]))
         assert await done(marked) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -142,7 +142,7 @@ def test_stopping_worker_serves_no_clients(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(owner.worker.server, "open", lambda _: pytest.fail("clients are let in"))
         hosted: Deferred[None] = Deferred()
         monkeypatch.setattr(owner.worker.publisher, "when_published", lambda: hosted)
-        owner.link.tell(Open())
+        owner.link.send(Open())
         stopped = owner.link.ask(Stop())
         await done(stopped)
         hosted.resolve(None)

@@ -123,7 +123,7 @@ def test_failures_are_one_line_with_an_exit_code(
 ) -> None:
     monkeypatch.setattr(archive_options.signal, "signal", lambda *_: None)
 
-    def act(tell: Callable[[str], None]) -> int:
+    def act(report: Callable[[str], None]) -> int:
         raise failure
 
     assert archive_options.run("pybroker archive", act) == code

@@ -36,7 +36,7 @@ def test_defaults() -> None:
 
 
 def test_names_are_case_insensitive() -> None:
-    """Spark passes them in lower case or as written."""
+    """Spark passes option names in lower case or as written."""
     found = read_options(
         {
             "KAFKA.bootstrap.servers": "localhost:9092",

@@ -102,7 +102,7 @@ def test_interrupted_rows_replace_the_child(reader: Reader, directory: Path) -> 
     left = child(reader)
     wanted = {"columns": ["value"], "topic": "orders", "properties": {"bootstrap.servers": "localhost:9092"}}
     with pytest.raises(ZeroDivisionError):
-        reader.tell("write_topic", broken(), **wanted)
+        reader.send_batches("write_topic", broken(), **wanted)
 
     assert not Path(f"/proc/{left}").exists()
     assert len(splits(reader, directory)) == 4

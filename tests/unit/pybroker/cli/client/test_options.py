@@ -36,7 +36,7 @@ def test_two_actions_are_an_error(line: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_name_may_equal_an_action(capsys: pytest.CaptureFixture[str]) -> None:
-    """As the value of an option, and behind --."""
+    """An option and an argument after -- may have the name of an action."""
     assert parser().parse(["--create", "--name", "list"]).name == "list"
     made = ClientParser("pybroker things", "Things.")
     made.add_action("list", lambda session, options: None, "list").add_argument("names", nargs="*")
@@ -73,7 +73,7 @@ def test_missing_action_lists_all_actions(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_errors_escape_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    """And stay one line."""
+    """The message stays on one line."""
     with pytest.raises(SystemExit):
         parser().parse(["list", "evil\x1b[31m\nname"])
     expected = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"
