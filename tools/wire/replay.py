@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     player = Player(
         options.bootstrap_server,
         timeout_s=options.timeout,
-        keeps_pace=not options.run_to_completion,
+        keeps_pace=not options.at_once,
         ignored=options.ignore,
     )
     answers = differ = 0
