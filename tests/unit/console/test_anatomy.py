@@ -168,7 +168,7 @@ def test_offset_commit_is_explained_by_its_fields() -> None:
 
 
 def test_undecodable_message_is_shown_with_the_reason() -> None:
-    """And all its bytes."""
+    """All its bytes are shown too."""
     described = value_span("__consumer_offsets", b"\0\1", b"\0\3\0\xff", is_control=False)
 
     assert described is not None

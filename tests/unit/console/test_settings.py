@@ -26,7 +26,7 @@ def test_settings_are_one_line(settings: Settings) -> None:
 def test_manual_start_explains_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    """And exits as after a bad command line."""
+    """The exit code is that of a bad command line."""
     monkeypatch.setattr(os, "nice", lambda _: 0)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
     assert main.main() == 2

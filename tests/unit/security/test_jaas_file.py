@@ -69,7 +69,7 @@ def test_system_properties_in_values() -> None:
     ],
 )
 def test_errors_have_their_line(text: str, line: int, message: str) -> None:
-    """And without possible secrets."""
+    """They never quote text that may be a secret."""
     with pytest.raises(JaasFileError, match=f"^{re.escape(message)}$") as refused:
         parse_jaas_file(text, {"none": ""})
     assert refused.value.line == line

@@ -127,7 +127,7 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
     ],
 )
 def test_errors_have_key_value_and_allowed_values(keys: dict[str, str], message: str) -> None:
-    """And no password."""
+    """They have no password."""
     with pytest.raises(TlsError) as refused:
         context(SERVER | keys)
 

@@ -27,7 +27,7 @@ def test_write_at_writes_all_buffers(fs: ShortWrites, tmp_path: Path) -> None:
 
 
 def test_replaced_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    """Whichever call fails."""
+    """This holds whichever call fails."""
     path = tmp_path / "a"
     path.write_bytes(b"old")
     for fail_at in range(1, 10):

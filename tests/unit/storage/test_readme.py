@@ -7,7 +7,7 @@ ROOM = Path(__file__).parents[3] / "storage"
 
 
 def test_table_has_each_file_in_the_row_of_its_package() -> None:
-    """And no file that does not exist."""
+    """It names no file that does not exist."""
     rows = re.findall(r"^\| `(.+) \|$", (ROOM / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     named = set()
     for row in rows:

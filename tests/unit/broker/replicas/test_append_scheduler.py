@@ -155,7 +155,7 @@ def test_appends_wait_for_a_batch_in_a_worker(broker: DataBroker) -> None:
 
 
 def test_batches_are_appended_in_order_of_arrival(broker: DataBroker) -> None:
-    """Whichever worker finishes first."""
+    """The order in which pool processes finish does not matter."""
     partition = broker.topic(config=GZIP)
     replies = [send(broker, batch(LARGE + number)) for number in range(3)]
     for place in (2, 1, 0):

@@ -136,7 +136,7 @@ def test_unknown_users_are_no_error(monkeypatch: pytest.MonkeyPatch, code: int, 
 
 
 def test_connection_has_the_users_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the address of its broker."""
+    """It also has the address of its broker."""
     made: list[Connection] = []
     monkeypatch.setattr(client_module, "Session", made.append)
     assert Client("127.0.0.1:9092", {"sasl.username": "ann"}).is_known()

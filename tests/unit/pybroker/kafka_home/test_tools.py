@@ -68,7 +68,7 @@ def test_tool_replaces_its_process(became: list[list[str]], tool: str, words: li
 
 @pytest.mark.parametrize("words", [["kafka-run-class", "kafka.tools.MirrorMaker"], ["kafka-run-class"], ["kafka-leo"]])
 def test_unsupported_tool_has_an_exit_code(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    """And one line."""
+    """It prints one line."""
     assert run(words[0], words[1:]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 

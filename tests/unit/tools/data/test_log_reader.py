@@ -36,7 +36,7 @@ def test_batches_across_windows_are_read(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_wrong_checksum_does_not_end_the_segment(tmp_path: Path) -> None:
-    """Nor does an unknown magic."""
+    """An unknown magic does not end it either."""
     wrong, later = batch(b"a"), batch(b"b")
     wrong[-1] ^= 1
     later[16] = 3

@@ -55,7 +55,7 @@ def test_errors_are_one_line_with_their_object(
 
 @pytest.mark.parametrize(("message", "expected"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
 def test_error_response_has_the_brokers_message(monkeypatch: pytest.MonkeyPatch, message: str, expected: str) -> None:
-    """Or the meaning of its code."""
+    """Without a message it has the meaning of the error code."""
     client = connected(monkeypatch, raising(AssertionError()))
     client.check(SimpleNamespace(error_code=0, error_message=None))
     with pytest.raises(CommandError, match=f"^user ann: {expected}"):
