@@ -204,7 +204,7 @@ def test_a_topic_with_foreign_records_is_rejected(
     fill(broker, name, 10)
     lake.archive()
     fill(broker, f"{name}-back", 2)
-    with pytest.raises(UnusableTarget, match="--append goes on behind them"):
+    with pytest.raises(UnusableTarget, match="--append continues after them"):
         lake.restore(f"{name}-back")
     assert [each.base for each in lake.restore(f"{name}-back", append=True)] == [1, 1]
 

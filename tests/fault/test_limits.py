@@ -157,7 +157,7 @@ def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None
         # The budget, one request, and two reads of each connection.
         assert growth < 2 * BUDGET + HALVES * 256 * 1024 + _AIR_BYTES, f"{growth >> 20} MiB more"
         assert good.p99_ms() < WORST_MS
-        assert "others wait for memory (queued.max.request.bytes)" in broker.output
+        assert "other requests wait for memory (queued.max.request.bytes)" in broker.output
         for connection in unsent:
             connection.close()
         assert broker.stop() == 0
