@@ -147,9 +147,9 @@ def test_data_loss_fails_the_query_or_is_skipped(
     small.delete_records(name, 0, 15)
 
     batch = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 3}})}
-    with pytest.raises(PySparkException, match="offset 3 is wanted"):
+    with pytest.raises(PySparkException, match="offset 3 was deleted"):
         opened(session.read, "pybroker", broker.bootstrap, **batch).collect()
-    with pytest.raises(PySparkException, match="offset 10 is wanted"):
+    with pytest.raises(PySparkException, match="offset 10 was deleted"):
         job.run()
     left = [b"%d" % number for number in range(15, 20)]
     found = sorted_rows(opened(session.read, "pybroker", broker.bootstrap, failOnDataLoss="false", **batch))
