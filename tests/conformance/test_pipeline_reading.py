@@ -165,10 +165,10 @@ def test_an_unwritable_topic_is_reported_before_the_start(
 
     small_letter = {"topic": "small", "max_bytes": 20_000}
     for sink, letter, problem in (
-        ("sink", small_letter, r"streams\.q\.sink\.topic: the broker has no topic 'sink', and makes none"),
+        ("sink", small_letter, r"streams\.q\.sink\.topic: the broker has no topic 'sink', and does not create"),
         ("compacted", small_letter, r"streams\.q\.sink\.topic: 'compacted' is compacted"),
         ("t", {"topic": "letters"}, r"sources\.s\.dead_letter\.topic: the broker has no topic 'letters'"),
-        ("t", {"topic": "small"}, r"sources\.s\.dead_letter\.max_bytes: 1048588 are more than 'small' takes: 20000"),
+        ("t", {"topic": "small"}, r"sources\.s\.dead_letter\.max_bytes: 1048588 are more than 'small' accepts: 20000"),
     ):
         with pytest.raises(SpecError, match=problem):
             checked(sink, letter)

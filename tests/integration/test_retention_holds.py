@@ -90,7 +90,7 @@ def test_retention_waits_for_queries_if_configured(stage: Stage) -> None:
     held, unheld = stage.starts()
     assert 0 < held <= 10
     assert unheld == 20
-    assert "waits: the query held has read it up to offset 10; " in stage.last_retention_line("held")
+    assert "is on hold: the query held has read it up to offset 10; " in stage.last_retention_line("held")
     assert "the query let-go has read it up to offset 10; the log begins at 20" in stage.last_retention_line("let-go")
 
     stage.commit("held", 1, 20)

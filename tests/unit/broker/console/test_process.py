@@ -43,7 +43,9 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(console_module, "find_spec", lambda name: None if name[0] in "uj" else found(name))
 
-    with pytest.raises(CannotBind, match=r"no uvicorn, jinja2; install it by pip install 'pybroker\[console\]'"):
+    with pytest.raises(
+        CannotBind, match=r"the console cannot run without uvicorn and jinja2; run pip install 'pybroker\[console\]'"
+    ):
         bind_console(configured(console_listeners="http://127.0.0.1:0"))
 
 
