@@ -5,9 +5,9 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
-# One worker more than cores, as many tests wait for timeouts and for other processes; at most four, as some start Spark or Apache Kafka.
-# A worker runs a whole file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
-TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores > 3 ? 4 : cores + 1)))
+# One worker for each core, at least two and at most four, as some tests start Spark or Apache Kafka. A worker runs a whole file,
+# so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
+TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Modules that are compiled if there is a C compiler (setup.py); a .pxd file beside each has its types
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
