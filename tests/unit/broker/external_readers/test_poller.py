@@ -13,7 +13,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class Stage:
-    """Checks whose result the test sets, in a thread that runs when it says so."""
+    """Checks whose result the test sets, in a thread that runs when the test triggers it."""
 
     def __init__(self) -> None:
         self.loop = FakeLoop()

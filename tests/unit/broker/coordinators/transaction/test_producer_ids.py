@@ -10,7 +10,7 @@ from tests.support.controllers import ControllerHarness
 
 
 class Blocks:
-    """Blocks that are reserved when the test says so."""
+    """Reserves blocks when the test triggers it."""
 
     def __init__(self) -> None:
         self.asked: list[Deferred[int]] = []

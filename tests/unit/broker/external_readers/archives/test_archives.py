@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 class Stage:
-    """Archives in `lake` and `other`, checks that run when a test says so, and logs that all end at 100."""
+    """Archives in `lake` and `other`, checks that run when a test triggers them, and logs that all end at 100."""
 
     def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, logs_problems: bool = True) -> None:
         self.lake, self.other = directory / "lake", directory / "other"

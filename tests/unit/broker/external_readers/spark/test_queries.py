@@ -17,7 +17,7 @@ RECORDED = Path(__file__).parents[4] / "data" / "spark"
 
 
 class Stage:
-    """Queries whose checks run when a test says so."""
+    """Queries whose checks run when a test triggers them."""
 
     def __init__(self, path: Path) -> None:
         self.loop = FakeLoop()
