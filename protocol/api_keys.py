@@ -10,7 +10,7 @@ from protocol.versions import VersionRange, parse_versions
 class ApiKey(IntEnum):
     """The API key, which is the first number of every request.
 
-    `versions` are all versions that the schemas describe; `current` are those that Apache Kafka 4.3 supports. Both
+    `versions` are all versions that the schemas describe; `current` are those that Apache Kafka 4.4 supports. Both
     equal the values of the Api in `protocol.messages`.
     """
 
@@ -43,7 +43,7 @@ class ApiKey(IntEnum):
     DESCRIBE_GROUPS = 15, "0-6"
     LIST_GROUPS = 16, "0-5"
     SASL_HANDSHAKE = 17, "0-1"
-    API_VERSIONS = 18, "0-4"
+    API_VERSIONS = 18, "0-5"
     CREATE_TOPICS = 19, "0-7", "2-7"
     DELETE_TOPICS = 20, "0-6", "1-6"
     DELETE_RECORDS = 21, "0-2"
@@ -53,7 +53,7 @@ class ApiKey(IntEnum):
     ADD_OFFSETS_TO_TXN = 25, "0-4"
     END_TXN = 26, "0-5"
     WRITE_TXN_MARKERS = 27, "0-2", "1-2"
-    TXN_OFFSET_COMMIT = 28, "0-5"
+    TXN_OFFSET_COMMIT = 28, "0-6"
     DESCRIBE_ACLS = 29, "0-3", "1-3"
     CREATE_ACLS = 30, "0-3", "1-3"
     DELETE_ACLS = 31, "0-3", "1-3"
@@ -67,7 +67,7 @@ class ApiKey(IntEnum):
     RENEW_DELEGATION_TOKEN = 39, "0-2", "1-2"
     EXPIRE_DELEGATION_TOKEN = 40, "0-2", "1-2"
     DESCRIBE_DELEGATION_TOKEN = 41, "0-3", "1-3"
-    DELETE_GROUPS = 42, "0-2"
+    DELETE_GROUPS = 42, "0-3"
     ELECT_LEADERS = 43, "0-2"
     INCREMENTAL_ALTER_CONFIGS = 44, "0-1"
     ALTER_PARTITION_REASSIGNMENTS = 45, "0-1"
@@ -113,8 +113,10 @@ class ApiKey(IntEnum):
     WRITE_SHARE_GROUP_STATE = 85, "0-1"
     DELETE_SHARE_GROUP_STATE = 86, "0"
     READ_SHARE_GROUP_STATE_SUMMARY = 87, "0-1"
-    STREAMS_GROUP_HEARTBEAT = 88, "0"
-    STREAMS_GROUP_DESCRIBE = 89, "0"
+    STREAMS_GROUP_HEARTBEAT = 88, "0-1"
+    STREAMS_GROUP_DESCRIBE = 89, "0-1"
     DESCRIBE_SHARE_GROUP_OFFSETS = 90, "0-1"
     ALTER_SHARE_GROUP_OFFSETS = 91, "0"
     DELETE_SHARE_GROUP_OFFSETS = 92, "0"
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93, "0"
+    UNREGISTER_CONTROLLER = 94, "0"

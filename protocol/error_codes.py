@@ -188,3 +188,6 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "The epoch of the streams topology is not valid."
     STREAMS_TOPOLOGY_FENCED = 132, "The epoch of the streams topology is out of date."
     SHARE_SESSION_LIMIT_REACHED = 133, "The broker has as many share sessions as it may have.", True
+    GROUP_DELETION_FAILED = 134, "The group could not be deleted."
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135, "The description of the streams topology could not be stored."
+    CONTROLLER_ID_NOT_REGISTERED = 136, "No controller is registered under this id."

@@ -95,7 +95,7 @@ class Message(MessageType):
 class Api:
     """An API key with its request and response.
 
-    `versions` are all versions that the schemas describe. `current` are those that Apache Kafka 4.3 supports: empty for
+    `versions` are all versions that the schemas describe. `current` are those that Apache Kafka 4.4 supports: empty for
     removed APIs, and without a newest version that is not stable. `listeners` are the kinds of listeners on which Kafka
     offers the API.
     """

@@ -1,7 +1,7 @@
 """ApiVersions (key 18): get the APIs and versions that the broker supports.
 
 Versions: v1 throttle time; v3 flexible, client software (KIP-511), features (KIP-584); v4 features from version 0 on
-(KAFKA-17011). Responses always have response header v0. The response to an unknown version is in v0.
+(KAFKA-17011); v5 the cluster and node that the client means (KIP-1242). Responses always have response header v0. The response to an unknown version is in v0.
 """
 
 from protocol.primitives import boolean, int16, int32, int64, string
@@ -29,12 +29,14 @@ FinalizedFeatureKey = StructType(
 API_VERSIONS = Api(
     key=18,
     name="ApiVersions",
-    versions="0-4",
+    versions="0-5",
     flexible="3+",
     listeners="broker controller",
     request=[
         Field("client_software_name", string, "3+", ignorable=True),
         Field("client_software_version", string, "3+", ignorable=True),
+        Field("cluster_id", string, "5+", nullable="5+", default=None, ignorable=True),
+        Field("node_id", int32, "5+", default=-1, ignorable=True),
     ],
     response=[
         Field("error_code", int16),

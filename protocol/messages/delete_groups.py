@@ -1,6 +1,6 @@
 """DeleteGroups (key 42): delete empty groups (KIP-229).
 
-Versions: v2 flexible.
+Versions: v2 flexible; v3 error messages (KIP-1331).
 """
 
 from protocol.primitives import int16, int32, string
@@ -10,12 +10,13 @@ DeletableGroupResult = StructType(
     "DeletableGroupResult",
     Field("group_id", string),
     Field("error_code", int16),
+    Field("error_message", string, "3+", nullable="3+", default=None, ignorable=True),
 )
 
 DELETE_GROUPS = Api(
     key=42,
     name="DeleteGroups",
-    versions="0-2",
+    versions="0-3",
     flexible="2+",
     request=[
         Field("groups_names", Array(string)),

@@ -1,6 +1,9 @@
-"""StreamsGroupDescribe (key 89): state, topology and members of streams groups (KIP-1071)."""
+"""StreamsGroupDescribe (key 89): state, topology and members of streams groups (KIP-1071).
 
-from protocol.primitives import boolean, int16, int32, int64, string, uint16
+Versions: v1 the description of the topology (KIP-1331), the assignor (KIP-1357).
+"""
+
+from protocol.primitives import boolean, int8, int16, int32, int64, string, uint16
 from protocol.schema import Api, Array, Field, StructType
 
 KeyValue = StructType(
@@ -68,6 +71,30 @@ Member = StructType(
     Field("target_assignment", Assignment),
     Field("is_classic", boolean),
 )
+TopologyDescriptionNode = StructType(
+    "TopologyDescriptionNode",
+    Field("name", string, "1+"),
+    Field("node_type", int8, "1+"),
+    Field("source_topics", Array(string), "1+"),
+    Field("sink_topic", string, "1+", nullable="1+", default=None),
+    Field("stores", Array(string), "1+"),
+    Field("successors", Array(string), "1+"),
+)
+TopologyDescriptionSubtopology = StructType(
+    "TopologyDescriptionSubtopology",
+    Field("subtopology_id", string, "1+"),
+    Field("nodes", Array(TopologyDescriptionNode), "1+"),
+)
+TopologyDescriptionGlobalStore = StructType(
+    "TopologyDescriptionGlobalStore",
+    Field("source", TopologyDescriptionNode, "1+"),
+    Field("processor", TopologyDescriptionNode, "1+"),
+)
+TopologyDescription = StructType(
+    "TopologyDescription",
+    Field("subtopologies", Array(TopologyDescriptionSubtopology), "1+"),
+    Field("global_stores", Array(TopologyDescriptionGlobalStore), "1+"),
+)
 DescribedGroup = StructType(
     "DescribedGroup",
     Field("error_code", int16),
@@ -79,16 +106,20 @@ DescribedGroup = StructType(
     Field("topology", Topology, nullable="0+", default=None),
     Field("members", Array(Member)),
     Field("authorized_operations", int32, default=-(2**31)),
+    Field("topology_description", TopologyDescription, "1+", nullable="1+", default=None),
+    Field("topology_description_status", int8, "1+"),
+    Field("assignor_name", string, "1+", nullable="1+", default=None, ignorable=True),
 )
 
 STREAMS_GROUP_DESCRIBE = Api(
     key=89,
     name="StreamsGroupDescribe",
-    versions="0",
+    versions="0-1",
     flexible="0+",
     request=[
         Field("group_ids", Array(string)),
         Field("include_authorized_operations", boolean),
+        Field("include_topology_description", boolean, "1+"),
     ],
     response=[
         Field("throttle_time_ms", int32),

@@ -1,4 +1,7 @@
-"""StreamsGroupHeartbeat (key 88): join, stay in and leave a streams group (KIP-1071)."""
+"""StreamsGroupHeartbeat (key 88): join, stay in and leave a streams group (KIP-1071).
+
+Versions: v1 a wider acceptable lag (KAFKA-20744), topology descriptions (KIP-1331).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uint16
 from protocol.schema import Api, Array, Field, StructType
@@ -72,7 +75,7 @@ EndpointToPartitions = StructType(
 STREAMS_GROUP_HEARTBEAT = Api(
     key=88,
     name="StreamsGroupHeartbeat",
-    versions="0",
+    versions="0-1",
     flexible="0+",
     request=[
         Field("group_id", string),
@@ -100,12 +103,14 @@ STREAMS_GROUP_HEARTBEAT = Api(
         Field("member_id", string),
         Field("member_epoch", int32),
         Field("heartbeat_interval_ms", int32),
-        Field("acceptable_recovery_lag", int32),
+        Field("acceptable_recovery_lag_legacy", int32, "0"),
         Field("task_offset_interval_ms", int32),
+        Field("acceptable_recovery_lag", int64, "1+", default=-1, ignorable=True),
         Field("status", Array(Status), nullable="0+"),
         Field("active_tasks", Array(TaskIds), nullable="0+", default=None),
         Field("standby_tasks", Array(TaskIds), nullable="0+", default=None),
         Field("warmup_tasks", Array(TaskIds), nullable="0+", default=None),
+        Field("topology_description_required", boolean, "1+"),
         Field("endpoint_information_epoch", int32),
         Field("partitions_by_user_endpoint", Array(EndpointToPartitions), nullable="0+", default=None),
     ],

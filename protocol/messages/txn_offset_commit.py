@@ -1,10 +1,10 @@
 """TxnOffsetCommit (key 28): store offsets within a transaction (KIP-98).
 
 Versions: v2 leader epoch (KIP-320); v3 flexible, generation and member (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the
-group joins the transaction implicitly (KIP-890).
+group joins the transaction implicitly (KIP-890); v6 topic ids (KIP-1319).
 """
 
-from protocol.primitives import int16, int32, int64, string
+from protocol.primitives import int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType
 
 TxnOffsetCommitRequestPartition = StructType(
@@ -16,7 +16,8 @@ TxnOffsetCommitRequestPartition = StructType(
 )
 TxnOffsetCommitRequestTopic = StructType(
     "TxnOffsetCommitRequestTopic",
-    Field("name", string),
+    Field("name", string, "0-5", ignorable=True),
+    Field("topic_id", uuid, "6+", ignorable=True),
     Field("partitions", Array(TxnOffsetCommitRequestPartition)),
 )
 TxnOffsetCommitResponsePartition = StructType(
@@ -26,21 +27,22 @@ TxnOffsetCommitResponsePartition = StructType(
 )
 TxnOffsetCommitResponseTopic = StructType(
     "TxnOffsetCommitResponseTopic",
-    Field("name", string),
+    Field("name", string, "0-5", ignorable=True),
+    Field("topic_id", uuid, "6+", ignorable=True),
     Field("partitions", Array(TxnOffsetCommitResponsePartition)),
 )
 
 TXN_OFFSET_COMMIT = Api(
     key=28,
     name="TxnOffsetCommit",
-    versions="0-5",
+    versions="0-6",
     flexible="3+",
     request=[
         Field("transactional_id", string),
         Field("group_id", string),
         Field("producer_id", int64),
         Field("producer_epoch", int16),
-        Field("generation_id", int32, "3+", default=-1),
+        Field("generation_id_or_member_epoch", int32, "3+", default=-1),
         Field("member_id", string, "3+"),
         Field("group_instance_id", string, "3+", nullable="3+", default=None),
         Field("topics", Array(TxnOffsetCommitRequestTopic)),

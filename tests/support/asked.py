@@ -184,7 +184,7 @@ def _transactions() -> Iterator[Asked]:
     marker = {**producer, "transaction_result": True, "topics": [{"name": MISSING, "partition_indexes": [0]}]}
     yield Asked(27, 1, "", {"markers": [marker]})
     offset = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
-    member = {"group_id": MINE, "generation_id": -1, "member_id": ""}
+    member = {"group_id": MINE, "generation_id_or_member_epoch": -1, "member_id": ""}
     for version in (3, 5):
         yield Asked(28, version, "", {**named, **member, "topics": by_name(partitions=[offset])})
     yield Asked(65, 0, "", {"transactional_ids": [MINE, OTHER]})

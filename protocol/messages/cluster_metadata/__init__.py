@@ -18,6 +18,7 @@ from protocol.messages.cluster_metadata.cluster import (
     NoOpRecord,
     ProducerIdsRecord,
     RegisterControllerRecord,
+    UnregisterControllerRecord,
     ZkMigrationStateRecord,
 )
 from protocol.messages.cluster_metadata.configs import ClientQuotaRecord, ConfigRecord
@@ -67,6 +68,7 @@ METADATA_RECORDS: dict[int, Message] = {
         RemoveDelegationTokenRecord,
         RegisterControllerRecord,
         ClearElrRecord,
+        UnregisterControllerRecord,
     )
     if record.key is not None
 }
@@ -98,6 +100,7 @@ __all__ = [
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationStateRecord",
 ]

@@ -34,6 +34,11 @@ RegisterControllerRecord = Message(
 )
 
 
+UnregisterControllerRecord = Message(
+    "UnregisterControllerRecord", Field("controller_id", int32), versions="0", flexible="0+", key=29
+)
+
+
 ProducerIdsRecord = Message(
     "ProducerIdsRecord",
     Field("broker_id", int32),

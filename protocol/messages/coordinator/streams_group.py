@@ -17,6 +17,8 @@ StreamsGroupMetadataValue = Message(
     Field("metadata_hash", int64),
     Field("validated_topology_epoch", int32, tag=0, default=-1),
     Field("last_assignment_configs", Array(LastAssignmentConfig), nullable="0+", tag=1),
+    Field("stored_description_topology_epoch", int32, tag=2, default=-1),
+    Field("failed_description_topology_epoch", int32, tag=3, default=-1),
     versions="0",
     flexible="0+",
     key=17,

@@ -1,5 +1,6 @@
 """Embedded and on-disk structures that are neither requests, responses nor records of internal topics."""
 
+from protocol.messages.data.aborted_txn import AbortedTxn
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.data.control_records import (
     ControlRecordTypeSchema,
@@ -21,6 +22,7 @@ from protocol.messages.data.remote_log import (
 )
 
 __all__ = [
+    "AbortedTxn",
     "ConsumerProtocolAssignment",
     "ConsumerProtocolSubscription",
     "ControlRecordTypeSchema",

@@ -16,6 +16,14 @@ def test_error_codes_are_those_of_kafka():
     assert expected == [(code.value, code.name, code.retriable) for code in ErrorCode]
 
 
+def test_error_codes_of_older_releases_are_kept():
+    """Code and name."""
+    for release in ("3.9.1", "4.3.1"):
+        with open(FACTS / f"error-codes-{release}.tsv", encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                assert ErrorCode(int(row["code"])).name == row["name"]
+
+
 def test_error_codes_have_texts_of_their_own():
     """Each is a sentence."""
     texts = [code.text for code in ErrorCode]

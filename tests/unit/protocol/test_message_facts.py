@@ -23,7 +23,10 @@ DROPPED_FIELDS = {
     ("AlterPartitionRequest", "topics.topic_name"),
     ("AlterPartitionResponse", "topics.topic_name"),
 }
-"""Fields of 3.9.1 that only removed versions have, and that 4.3 no longer declares."""
+"""Fields of 3.9.1 that only removed versions have, and that Kafka 4 no longer declares."""
+
+
+RECENT = {fact.name: fact for fact in load_facts("message-schemas-4.3.1.tsv").values()}
 
 
 def without_prefix(ours: FieldFact, expected: FieldFact) -> FieldFact:
@@ -50,7 +53,7 @@ def test_schema_equals_kafkas_field_by_field(name: str):
 
 @pytest.mark.parametrize("name", sorted(CURRENT))
 def test_versions_and_flexible_versions_equal_kafkas(name: str):
-    """All versions of 4.3 and the removed ones; flexible from the same version on."""
+    """All versions of 4.4 and the removed ones; flexible from the same version on."""
     message, expected = MESSAGES[name], CURRENT[name]
     if not expected.versions:
         expected = OLD[name]
@@ -76,11 +79,21 @@ def layout(fields: tuple[FieldFact, ...], version: int) -> list[tuple[str, str, 
 
 
 RENAMED = {
-    "candidate_epoch": "replica_epoch",
-    "candidate_id": "replica_id",
-    "candidate_directory_id": "replica_directory_id",
+    "VoteRequest": {
+        "candidate_epoch": "replica_epoch",
+        "candidate_id": "replica_id",
+        "candidate_directory_id": "replica_directory_id",
+    },
+    "TxnOffsetCommitRequest": {"generation_id": "generation_id_or_member_epoch"},
+    "StreamsGroupHeartbeatResponse": {"acceptable_recovery_lag": "acceptable_recovery_lag_legacy"},
 }
-"""Fields of VoteRequest that have other names in 3.9.1."""
+"""Fields that had other names in older releases, by message: the old name and today's."""
+
+
+def older_layout(old: MessageFact, version: int) -> list[tuple[str, str, bool, int | None]]:
+    """Return the layout of an older release's version with today's names."""
+    names = RENAMED.get(old.name, {})
+    return [(".".join(names.get(p, p) for p in f[0].split(".")), *f[1:]) for f in layout(old.fields, version)]
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OLD if name in CURRENT and "Share" not in name))
@@ -88,10 +101,18 @@ def test_versions_of_3_9_have_the_layout_of_3_9(name: str):
     """Versions that 4.x removed have the layout of 3.9 (except share groups, which were experimental then)."""
     ours, old = tuple(schema_facts(MESSAGES[name])), OLD[name]
     for version in set(old.versions) & set(MESSAGES[name].versions):
-        expected = layout(old.fields, version)
-        if name == "VoteRequest":
-            expected = [(".".join(RENAMED.get(p, p) for p in f[0].split(".")), *f[1:]) for f in expected]
-        assert layout(ours, version) == expected, f"v{version}"
+        assert layout(ours, version) == older_layout(old, version), f"v{version}"
+
+
+@pytest.mark.parametrize("name", sorted(RECENT))
+def test_versions_of_4_3_have_the_layout_of_4_3(name: str):
+    """A newer release added versions and tagged fields. It left the bytes of the older versions as they were."""
+    ours, recent = tuple(schema_facts(MESSAGES[name])), RECENT[name]
+    for version in recent.versions:
+        expected = older_layout(recent, version)
+        found = [fact for fact in layout(ours, version) if fact not in expected]
+        assert [fact for fact in layout(ours, version) if fact in expected] == expected, f"v{version}"
+        assert all(tag is not None for *_, tag in found), f"v{version}"
 
 
 def test_all_removed_versions_are_described():

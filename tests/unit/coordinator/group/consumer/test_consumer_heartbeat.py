@@ -326,7 +326,9 @@ def test_commits_of_a_transaction_are_checked_like_others(h: ConsumerHarness) ->
     def check(partition: int, member_id: str = "a", generation: int = 2) -> ErrorCode:
         partitions = [TxnOffsetCommitRequestPartition(partition_index=partition)]
         topics = [TxnOffsetCommitRequestTopic(name="t", partitions=partitions)]
-        request = TXN_OFFSET_COMMIT.request(group_id="g", member_id=member_id, generation_id=generation, topics=topics)
+        request = TXN_OFFSET_COMMIT.request(
+            group_id="g", member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
+        )
         return check_transactional_commit(h.shard, request)
 
     assert check(mine) is ErrorCode.NONE

@@ -50,7 +50,7 @@ def transactional(h: StreamsHarness, member: str, epoch: int) -> ErrorCode:
     request = TXN_OFFSET_COMMIT.request(
         group_id="g",
         member_id=member,
-        generation_id=epoch,
+        generation_id_or_member_epoch=epoch,
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
     )
     return check_transactional_commit(h.shard, request)

@@ -1,0 +1,13 @@
+"""An entry of a transaction index (`.txnindex`): an aborted transaction. The entry begins with its version, an int16."""
+
+from protocol.primitives import int64
+from protocol.schema import Field, Message
+
+AbortedTxn = Message(
+    "AbortedTxn",
+    Field("producer_id", int64),
+    Field("first_offset", int64),
+    Field("last_offset", int64),
+    Field("last_stable_offset", int64),
+    versions="0",
+)
