@@ -45,6 +45,7 @@ from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
 from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
+from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
@@ -108,6 +109,7 @@ class Broker(ABC):
     fetch_sessions: FetchSessions
     moves: ReplicaMoves
     metadata: MetadataCache
+    identity: BrokerIdentity
     publisher: MetadataPublisher
     topics: AutomaticTopics
     features: FeatureSource
@@ -181,6 +183,7 @@ class Broker(ABC):
             # In a thread: a recovery may take long, and the loop must handle signals meanwhile.
             self._data = await self.loop.run_in_executor(None, self._open_data)
             self._wire()
+            self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
             self.dispatcher.services = {**by_name(self._services()), **by_name(self._own_services())}
             await self._open(listeners)
             self.loop_watch.start()
@@ -225,6 +228,7 @@ class Broker(ABC):
             purgatory=self.purgatory,
             offload=self.offload,
             served_apis=self.dispatcher.served,
+            identity=self.identity,
             endpoints=endpoints,
             client_view=view,
             guard=self.guard,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.client_view import ClientView
     from broker.requests.forwarding import RequestForwarder
     from broker.requests.served_api import ServedApi
@@ -61,6 +62,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     offload: ThreadPool
 
     served_apis: Mapping[int, ServedApi]
+    identity: BrokerIdentity
     endpoints: AdvertisedEndpoints
     client_view: ClientView
     #: None without an authorizer.

@@ -1,7 +1,8 @@
-"""ApiVersions v0-v4: list the APIs, versions and features of this broker.
+"""ApiVersions v0-v5: list the APIs, versions and features of this broker.
 
 Versions: v3 the client's name and version (KIP-511), features (KIP-584); v4 features whose lowest level is 0
-(KIP-1022). The dispatcher answers later versions itself: UNSUPPORTED_VERSION in version 0.
+(KIP-1022); v5 the cluster and node that the client wants (KIP-1242). The dispatcher answers later versions itself:
+UNSUPPORTED_VERSION in version 0.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import re
 from collections.abc import Mapping
 
+from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import RequestContext, advertised_apis
 from broker.requests.served_api import Reply, ServedApi, handles
 from controller.quorum import FeatureSource
@@ -29,12 +31,20 @@ _SEEN_LIMIT = 1000
 
 @handles(API_VERSIONS)
 def api_versions(
-    ctx: RequestContext, request: Struct, *, features: FeatureSource, served_apis: Mapping[int, ServedApi]
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    features: FeatureSource,
+    served_apis: Mapping[int, ServedApi],
+    identity: BrokerIdentity,
 ) -> Reply:
     if ctx.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _NAME.fullmatch(name) or not _NAME.fullmatch(version):
             return API_VERSIONS.response(error_code=ErrorCode.INVALID_REQUEST)
+        code = identity.check(request.cluster_id, request.node_id, ctx.connection.client_host)
+        if code is not ErrorCode.NONE:
+            return API_VERSIONS.response(error_code=code)
         _keep_client(ctx, name, version)
     finalized = features.features()
     return API_VERSIONS.response(

@@ -14,6 +14,7 @@ from broker.replicas.fetch_attempt import FetchServices
 from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
+from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import FastPathFactory, Handler, ServedApi, discover
 from protocol.schema import Api
@@ -26,6 +27,7 @@ def _of(broker: object, name: str) -> Any:
 _DERIVED: dict[str, Callable[[Any], object]] = {
     "served_apis": lambda broker: discover(),
     "metadata": lambda broker: broker.controller,
+    "identity": lambda broker: BrokerIdentity(getattr(_of(broker, "metadata"), "cluster_id", "test"), 1),
     "features": lambda broker: broker.quorum,
     "endpoints": lambda broker: AdvertisedEndpoints(
         broker.config,

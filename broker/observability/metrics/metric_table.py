@@ -36,6 +36,8 @@ SENDFILE_BYTES = own("sendfile_bytes_total", (), "Bytes sent from log files by s
 CONNECTIONS = own("connections", ("listener",), "Open connections.")
 SOCKET_CONNECTIONS = attribute("socket-server-metrics", "connection-count", ("listener",), "Open connections.")
 CONNECTIONS_CLOSED = own("connections_closed_total", (), "Closed connections.")
+MISROUTED_CONNECTIONS = own("misrouted_connections_total", (),
+    "Connections of clients that wanted another broker or cluster (KIP-1242).")
 REQUEST_QUEUE = kafka("network", "RequestChannel", "RequestQueueSize", (), "Requests that wait for a worker process.")
 HELD_BYTES = own("held_request_bytes", (), "Bytes of received requests that cannot be served yet.")
 WAITING = own("purgatory_requests", (), "Requests that wait for records or a deadline.")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker.replicas.end_offsets import EndOffsets
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partitions import Partitions
+    from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
     from config import BrokerConfig
     from controller.controller import Controller
@@ -89,6 +90,7 @@ class ObservedProcess(Protocol):
     end_offsets: EndOffsets
     queries: SparkQueries | None
     metadata: MetadataCache
+    identity: BrokerIdentity
     state: BrokerState
 
     @property

@@ -79,6 +79,7 @@ def clients(broker: ObservedProcess) -> Iterator[Sample]:
         yield table.CONNECTIONS, (name,), count
         yield table.SOCKET_CONNECTIONS, (name,), count
     yield table.CONNECTIONS_CLOSED, (), server.ended_count
+    yield table.MISROUTED_CONNECTIONS, (), broker.identity.misrouted
     yield table.SENDFILE_BYTES, (), server.sendfile_bytes
     yield table.REQUEST_QUEUE, (), server.queued_requests
     yield table.HELD_BYTES, (), server.held_bytes
