@@ -1,7 +1,8 @@
-"""TxnOffsetCommit v0-v5: store offsets of a group as part of a transaction (KIP-98).
+"""TxnOffsetCommit v0-v6: store offsets of a group as part of a transaction (KIP-98).
 
 Versions: v2 leader epochs (KIP-320); v3 flexible, the member and its generation (KIP-447); v4 TRANSACTION_ABORTABLE,
-before INVALID_TXN_STATE; v5 adds the group's partition to the transaction (KIP-890).
+before INVALID_TXN_STATE; v5 adds the group's partition to the transaction (KIP-890); v6 topic ids, and the
+error codes of OffsetCommit (KIP-1319).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_SURE_OF_LOADING = 2
 FIRST_VERSION_KNOWING_ABORTABLE = 4
 FIRST_VERSION_THAT_JOINS = 5
+FIRST_VERSION_WITH_TOPIC_IDS = 6
 
 
 class Needs(NamedTuple):
@@ -56,7 +58,7 @@ def txn_offset_commit(
     config: BrokerConfig,
     metadata: MetadataCache,
 ) -> Reply:
-    refused = refuse_unknown(metadata.image, request)
+    refused = refuse_unknown(metadata.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
         return response(refused)
     return groups.with_topic(lambda: commit(ctx, request, Needs(groups, transactions, config), refused))
@@ -93,7 +95,7 @@ def commit(ctx: RequestContext, request: Struct, needs: Needs, refused: list[Str
             and (waiting := transactions.once_committed(request.transactional_id, go_on, refusal)) is not None
         ):
             return waiting
-    code = check_transactional_commit(shard, request)
+    code = check_transactional_commit(shard, request, ctx.api_version)
     if code is not ErrorCode.NONE:
         return refusal(code)
     effects: GroupEffects = Effects()
@@ -120,27 +122,36 @@ def verify(version: int, request: Struct, needs: Needs, partition: Partition, pr
     return code
 
 
-def refuse_unknown(image: MetadataImage, request: Struct) -> list[Struct]:
-    """Remove missing topics and partitions from the request, and return their answers."""
+def refuse_unknown(image: MetadataImage, request: Struct, by_id: bool) -> list[Struct]:
+    """Remove missing topics and partitions from the request, and return their answers. Completes name and id."""
     refused, known = [], []
     for topic in request.topics:
-        found = image.topic(topic.name)
-        partitions = found.partitions if found is not None else {}
-        strange = [each for each in topic.partitions if each.partition_index not in partitions]
-        rest = [each for each in topic.partitions if each.partition_index in partitions]
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(failed(topic, code))
+            continue
+        topic.name, topic.topic_id = found.name, found.topic_id
+        strange = [each for each in topic.partitions if each.partition_index not in found.partitions]
+        rest = [each for each in topic.partitions if each.partition_index in found.partitions]
         if strange:
-            strange_topic = TxnOffsetCommitRequestTopic(name=topic.name, partitions=strange)
-            refused.append(failed(strange_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            refused.append(failed(new_topic(topic, strange), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if rest:
-            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=rest))
+            known.append(new_topic(topic, rest))
     request.topics = known
     return refused
+
+
+def new_topic(topic: Struct, partitions: list[Struct]) -> Struct:
+    """Return the topic with other partitions."""
+    return TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def failed(topic: Struct, code: ErrorCode) -> Struct:
     """Return a topic whose partitions all have the same error."""
     return TxnOffsetCommitResponseTopic(
         name=topic.name,
+        topic_id=topic.topic_id,
         partitions=[
             TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
             for each in topic.partitions
@@ -150,10 +161,11 @@ def failed(topic: Struct, code: ErrorCode) -> Struct:
 
 def response(topics: list[Struct]) -> Struct:
     """Return the answer. A topic that was refused in part appears once."""
-    by_name: dict[str, Struct] = {}
+    merged: dict[tuple[str, bytes], Struct] = {}
     for topic in topics:
-        if topic.name in by_name:
-            by_name[topic.name].partitions += topic.partitions
+        key = topic.name, topic.topic_id
+        if key in merged:
+            merged[key].partitions += topic.partitions
         else:
-            by_name[topic.name] = topic
-    return TXN_OFFSET_COMMIT.response(topics=list(by_name.values()))
+            merged[key] = topic
+    return TXN_OFFSET_COMMIT.response(topics=list(merged.values()))

@@ -18,23 +18,27 @@ from protocol.schema import Struct
 
 #: The first version of OffsetCommit that has an error code for each case.
 _FULL_CHECK_VERSION = 9
+#: From this version on, the client knows OffsetCommit's error codes (KIP-1319).
+FIRST_VERSION_WITH_CODES_OF_OFFSET_COMMIT = 6
 
-#: OffsetCommit's error codes and those of this request. A transaction may commit offsets while a group rebalances.
-_CODES = {
+#: OffsetCommit's error codes, and what a client of an older version gets.
+_OLDER_CODES = {
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
-    ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
 }
 
 
-def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
+def check_transactional_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorCode:
     """Return NONE, or why the sender may not commit.
 
-    Errors: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; from v6 on GROUP_ID_NOT_FOUND
+    and STALE_MEMBER_EPOCH instead of ILLEGAL_GENERATION.
     """
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    is_anonymous = request.generation_id_or_member_epoch < 0 and not request.member_id and request.group_instance_id is None
+    is_anonymous = (
+        request.generation_id_or_member_epoch < 0 and not request.member_id and request.group_instance_id is None
+    )
     group = shard.groups.get(request.group_id)
     if is_anonymous and (group is None or group.stores_offsets):
         return ErrorCode.NONE
@@ -45,7 +49,9 @@ def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
         group_instance_id=request.group_instance_id,
     )
     code = check_commit(shard, sender, [with_id(shard, topic) for topic in request.topics], _FULL_CHECK_VERSION)
-    return _CODES.get(code, code)
+    if code is ErrorCode.REBALANCE_IN_PROGRESS:
+        return ErrorCode.NONE  # a transaction may commit offsets while a group rebalances
+    return code if api_version >= FIRST_VERSION_WITH_CODES_OF_OFFSET_COMMIT else _OLDER_CODES.get(code, code)
 
 
 def with_id(shard: GroupShard, topic: Struct) -> Struct:
@@ -79,7 +85,7 @@ def commit_in_transaction(shard: GroupShard, request: Struct, now: Now, effects:
             partitions.append(
                 TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
             )
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
     if records:
         effects.write(records, producer=Producer(request.producer_id, request.producer_epoch))
     return topics

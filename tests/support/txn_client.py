@@ -176,7 +176,9 @@ class TxnClient(DataClient):
         metadata: str = "",
     ) -> str:
         """Send a TxnOffsetCommit of one partition."""
-        fields: dict[str, Any] = {"generation_id_or_member_epoch": generation, "member_id": member} if version >= 3 else {}
+        fields: dict[str, Any] = {}
+        if version >= 3:
+            fields = {"generation_id_or_member_epoch": generation, "member_id": member}
         partition = TxnOffsetCommitRequestPartition(
             partition_index=place[1], committed_offset=offset, committed_metadata=metadata
         )

@@ -323,19 +323,23 @@ def test_commits_of_a_transaction_are_checked_like_others(h: ConsumerHarness) ->
     h.beat("b", 3, {})
     (mine, *_), (theirs, *_) = kept, by_name(h.group.members["b"].assigned)["t"]
 
-    def check(partition: int, member_id: str = "a", generation: int = 2) -> ErrorCode:
+    def check(partition: int, member_id: str = "a", generation: int = 2, version: int = 5) -> ErrorCode:
         partitions = [TxnOffsetCommitRequestPartition(partition_index=partition)]
         topics = [TxnOffsetCommitRequestTopic(name="t", partitions=partitions)]
         request = TXN_OFFSET_COMMIT.request(
             group_id="g", member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
         )
-        return check_transactional_commit(h.shard, request)
+        return check_transactional_commit(h.shard, request, version)
 
     assert check(mine) is ErrorCode.NONE
     assert check(theirs) is ErrorCode.ILLEGAL_GENERATION
     assert check(mine, generation=4) is ErrorCode.ILLEGAL_GENERATION
     assert check(mine, "nobody") is ErrorCode.UNKNOWN_MEMBER_ID
     assert check(mine, "", -1) is ErrorCode.NONE
+    assert check(mine, version=6) is ErrorCode.NONE
+    assert check(mine, generation=4, version=6) is ErrorCode.STALE_MEMBER_EPOCH
+    assert check(theirs, version=6) is ErrorCode.STALE_MEMBER_EPOCH
+    assert check(mine, "nobody", version=6) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_deadline_is_due_again_after_a_failed_write(h: ConsumerHarness) -> None:

@@ -45,7 +45,7 @@ def may_commit_all(h: StreamsHarness, member: str, epoch: int, version: int = 9)
     return is_current(h.shard, sender, version)
 
 
-def transactional(h: StreamsHarness, member: str, epoch: int) -> ErrorCode:
+def transactional(h: StreamsHarness, member: str, epoch: int, version: int = 5) -> ErrorCode:
     partitions = [TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
     request = TXN_OFFSET_COMMIT.request(
         group_id="g",
@@ -53,7 +53,7 @@ def transactional(h: StreamsHarness, member: str, epoch: int) -> ErrorCode:
         generation_id_or_member_epoch=epoch,
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
     )
-    return check_transactional_commit(h.shard, request)
+    return check_transactional_commit(h.shard, request, version)
 
 
 def delete(h: StreamsHarness) -> ErrorCode:
@@ -167,6 +167,7 @@ def test_members_commit_at_their_epoch(h: StreamsHarness) -> None:
     assert not may_commit_all(h, "x", 3)
     assert transactional(h, "a", 3) is ErrorCode.NONE
     assert transactional(h, "a", 1) is ErrorCode.ILLEGAL_GENERATION
+    assert transactional(h, "a", 1, version=6) is ErrorCode.STALE_MEMBER_EPOCH
     assert transactional(h, "", -1) is ErrorCode.NONE
 
 
