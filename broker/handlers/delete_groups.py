@@ -1,6 +1,7 @@
-"""DeleteGroups v0-v2: remove groups without members, with their offsets (KIP-229).
+"""DeleteGroups v0-v3: remove groups without members, with their offsets (KIP-229).
 
-For a share group, the share coordinator deletes its states first (KIP-932).
+Versions: v3 error messages, and GROUP_DELETION_FAILED (KIP-1331). For a share group, the share coordinator deletes its
+states first (KIP-932).
 """
 
 from __future__ import annotations
@@ -24,20 +25,31 @@ if TYPE_CHECKING:
     from broker.coordinators.share.partitions import SharePartitions
 
 
+#: From this version on clients know GROUP_DELETION_FAILED.
+FIRST_VERSION_WITH_MESSAGES = 3
+
+
 @handles(DELETE_GROUPS)
 def delete_groups(
     ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, share_partitions: SharePartitions
 ) -> Reply:
+    def answer(codes: Mapping[str, ErrorCode]) -> Struct:
+        return answer_of(codes, ctx.api_version)
+
     codes = {group_id: delete(groups, share_partitions, group_id) for group_id in dict.fromkeys(request.groups_names)}
     unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
     return groups.after_commit(unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
 
 
-def answer(codes: Mapping[str, ErrorCode]) -> Struct:
-    """Return the result of each group."""
-    return DELETE_GROUPS.response(
+def answer_of(codes: Mapping[str, ErrorCode], version: int) -> Struct:
+    """Return the answer with the result of each group. As in Kafka, these errors have no message."""
+    answer = DELETE_GROUPS.response(
         results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id, code in codes.items()]
     )
+    for result in answer.results:
+        if result.error_code == ErrorCode.GROUP_DELETION_FAILED and version < FIRST_VERSION_WITH_MESSAGES:
+            result.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return answer
 
 
 def delete(groups: GroupCoordinator, share_partitions: SharePartitions, group_id: str) -> ErrorCode:

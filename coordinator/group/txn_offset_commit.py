@@ -36,15 +36,14 @@ def check_transactional_commit(shard: GroupShard, request: Struct, api_version: 
     """
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    is_anonymous = (
-        request.generation_id_or_member_epoch < 0 and not request.member_id and request.group_instance_id is None
-    )
+    epoch = request.generation_id_or_member_epoch
+    is_anonymous = epoch < 0 and not request.member_id and request.group_instance_id is None
     group = shard.groups.get(request.group_id)
     if is_anonymous and (group is None or group.stores_offsets):
         return ErrorCode.NONE
     sender = OFFSET_COMMIT.request(
         group_id=request.group_id,
-        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        generation_id_or_member_epoch=epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
     )

@@ -1,7 +1,8 @@
 """ApiVersions (key 18): get the APIs and versions that the broker supports.
 
 Versions: v1 throttle time; v3 flexible, client software (KIP-511), features (KIP-584); v4 features from version 0 on
-(KAFKA-17011); v5 the cluster and node that the client means (KIP-1242). Responses always have response header v0. The response to an unknown version is in v0.
+(KAFKA-17011); v5 the cluster and node that the client wants (KIP-1242). Responses always have response header v0. The
+response to an unknown version is in v0.
 """
 
 from protocol.primitives import boolean, int16, int32, int64, string

@@ -1,4 +1,4 @@
-"""An entry of a transaction index (`.txnindex`): an aborted transaction. The entry begins with its version, an int16."""
+"""An aborted transaction: an entry of a transaction index (`.txnindex`), which begins with its version, an int16."""
 
 from protocol.primitives import int64
 from protocol.schema import Field, Message

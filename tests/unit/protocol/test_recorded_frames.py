@@ -10,7 +10,6 @@ import pytest
 from protocol.error_codes import ProtocolError
 from tests.support.wire_frames import RecordedFrame, as_kafka_json, recorded_files, recorded_frames
 
-
 RENAMED = {
     "TxnOffsetCommitRequest": {"generationId": "generationIdOrMemberEpoch"},
     "StreamsGroupHeartbeatResponse": {"acceptableRecoveryLag": "acceptableRecoveryLagLegacy"},

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.handlers.delete_groups import answer_of
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
@@ -288,15 +289,27 @@ def test_groups_are_listed_filtered_and_described(broker):
     assert (plain.error_code, plain.group_state, plain.authorized_operations) == (0, "Dead", -(2**31))
 
 
-def test_groups_are_deleted_once_each(broker):
+@pytest.mark.parametrize("version", [2, 3])
+def test_groups_are_deleted_once_each(broker, version):
+    """From v3 on a result has room for a message, which these errors do not have."""
     join(broker, 3)
     broker.call(OFFSET_COMMIT, 9, group_id="simple", topics=committed((0, 5)))
-    answer = broker.call(DELETE_GROUPS, 2, groups_names=["g", "simple", "simple", "none"])
+    answer = broker.call(DELETE_GROUPS, version, groups_names=["g", "simple", "simple", "none"])
     assert [(each.group_id, each.error_code) for each in answer.results] == [
         ("g", ErrorCode.NON_EMPTY_GROUP),
         ("simple", ErrorCode.NONE),
         ("none", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
+    assert {each.error_message for each in answer.results} == {None}
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, ErrorCode.UNKNOWN_SERVER_ERROR), (3, ErrorCode.GROUP_DELETION_FAILED)]
+)
+def test_older_clients_do_not_know_failed_deletions(version, code):
+    """The code is as new as the version."""
+    failed = answer_of({"g": ErrorCode.GROUP_DELETION_FAILED, "h": ErrorCode.NONE}, version)
+    assert [each.error_code for each in failed.results] == [code, ErrorCode.NONE]
 
 
 # -- FindCoordinator --------------------------------------------------------------------------------------------------
