@@ -5,6 +5,8 @@ An empty directory is formatted at the first start, or before it by `pybroker fo
 voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not). All directories are
 checked before any is changed: those of another node or cluster are rejected unchanged. meta.properties is written last,
 so that a directory that was half formatted before a crash is formatted again.
+
+From 4.4-IV0 on the feature levels are in the first snapshot of the metadata log, as by Apache Kafka 4.4 (KIP-1170).
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ from controller.metadata_snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from metadata.features import BOOTSTRAP_FEATURES, KRAFT_VERSION, SUPPORTED_FEATURES
+from metadata.features import (
+    BOOTSTRAP_FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    ZERO_CHECKPOINT_LEVEL,
+)
 from metadata.framing import MetadataRecord
 from metadata.image import Endpoint
 from metadata.registration import feature_records
@@ -159,7 +167,9 @@ def make_ready(
     - `can_do_without(path, error)`: whether to continue without a directory that cannot be written, unless it is the
       metadata directory.
     """
-    bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
+    records = [*feature_records(features), *users]
+    in_log = features[METADATA_VERSION] >= ZERO_CHECKPOINT_LEVEL
+    bootstrap = build_snapshot(records, now_ms)
     cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
     ids = {}
 
@@ -167,10 +177,11 @@ def make_ready(
         properties = found.get(path)
         if properties is None or properties.directory_id is None:
             directory_id = new_id()
-            if properties is None:
+            if properties is None and not in_log:
                 fs.replace_file(f"{path}/{BOOTSTRAP_FILE}", bootstrap, sync=True)
-            if path == metadata_directory and properties is None and not static_quorum:
-                _name_voter(fs, path, node_id, directory_id, controllers, now_ms)
+            if path == metadata_directory and properties is None and (in_log or not static_quorum):
+                quorum = None if static_quorum else quorum_of(node_id, directory_id, controllers)
+                _write_first_snapshot(fs, path, records if in_log else (), quorum, now_ms)
             properties = MetaProperties(cluster, node_id, id_text(directory_id))
             write_meta_properties(fs, path, properties)
         assert properties.directory_id is not None
@@ -201,13 +212,14 @@ def quorum_of(node_id: int, directory_id: bytes, controllers: Sequence[Endpoint]
     return Quorum(highest, VotersRecord(voters=[voter]))
 
 
-def _name_voter(
-    fs: FileSystem, path: str, node_id: int, directory_id: bytes, controllers: Sequence[Endpoint], now_ms: int
+def _write_first_snapshot(
+    fs: FileSystem, path: str, records: Sequence[MetadataRecord], quorum: Quorum | None, now_ms: int
 ) -> None:
-    quorum = quorum_of(node_id, directory_id, controllers)
+    """Write the snapshot at offset 0: the voter, unless the configuration names it, and the records of formatting."""
     log_path = f"{path}/{METADATA_LOG}"
     fs.make_directory(log_path)
-    write_snapshot(fs, log_path, SnapshotId(0, 0), build_snapshot((), now_ms, last_contained_ms=now_ms, quorum=quorum))
+    snapshot = build_snapshot(records, now_ms, last_contained_ms=now_ms, quorum=quorum)
+    write_snapshot(fs, log_path, SnapshotId(0, 0), snapshot)
 
 
 def formatted_with(fs: FileSystem, metadata_directory: str) -> list[MetadataRecord]:

@@ -1,7 +1,7 @@
 """Feature levels: the features, those of a new cluster, and the record versions that a metadata.version allows.
 
 FeatureLevelRecords in the metadata log set the levels. metadata.version determines the record versions that may be
-written, so that a broker of that release can read them. Levels are those of Apache Kafka 4.3.
+written, so that a broker of that release can read them. Levels are those of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
 MIN_METADATA_VERSION = 7  # 3.3-IV3: the lowest level that Apache Kafka 4 reads
-MAX_METADATA_VERSION = 30  # 4.3-IV0
+MAX_METADATA_VERSION = 33  # 4.4-IV2
+#: The level of new directories, 4.3-IV0: Apache Kafka 4.3 opens them until an operator raises the level.
+DEFAULT_METADATA_VERSION = 30
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         GROUP_VERSION: (0, 1),
         KRAFT_VERSION: (0, 1),
         METADATA_VERSION: (MIN_METADATA_VERSION, MAX_METADATA_VERSION),
-        SHARE_VERSION: (0, 1),
+        SHARE_VERSION: (0, 2),
         STREAMS_VERSION: (0, 1),
         TRANSACTION_VERSION: (0, 2),
         ELIGIBLE_LEADER_REPLICAS: (0, 1),
     }
 )
 
-# The levels with which a directory is formatted, in the order in which Kafka's storage tool writes them.
+# The levels with which a directory is formatted by default, in the order in which Kafka's storage tool writes them.
 BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
     {
-        METADATA_VERSION: MAX_METADATA_VERSION,
+        METADATA_VERSION: DEFAULT_METADATA_VERSION,
         ELIGIBLE_LEADER_REPLICAS: 1,
         GROUP_VERSION: 1,
         SHARE_VERSION: 1,
@@ -53,8 +55,10 @@ CONTROLLER_REGISTRATION_LEVEL = 15
 DIRECTORIES_LEVEL = 17  # partitions have the log directories of their replicas
 ELR_LEVEL = 23
 CORDONED_DIRECTORIES_LEVEL = 30
+ZERO_CHECKPOINT_LEVEL = 31  # formatting writes the first records into the first snapshot of the log (KIP-1170)
+CONTROLLER_UNREGISTRATION_LEVEL = 33
 # The levels of metadata.version with new records or fields, which lower levels cannot represent.
-CHANGED_METADATA_LEVELS = (8, 11, 13, 14, 15, 17, 23, 30)
+CHANGED_METADATA_LEVELS = (8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 
 # Record type -> (lowest metadata.version, record version), newest first. Other types have version 0 only.
 _RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProxyType(

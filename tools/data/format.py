@@ -2,7 +2,8 @@
 
 The command writes bootstrap.checkpoint (the initial feature levels) and meta.properties into each directory. Into the
 directory of the metadata log it also writes a snapshot that names this node as the only voter, unless
-controller.quorum.voters names it. Apache Kafka can start on these directories with the same configuration. The broker
+controller.quorum.voters names it. From release 4.4 on, the initial feature levels are in that snapshot instead
+(KIP-1170). Apache Kafka can start on these directories with the same configuration. The broker
 formats empty directories itself at its first start; use this command to choose the cluster id or older feature levels.
 
 Exit codes are Kafka's: 0 for success, 1 for any error. Quorums of several controllers are not supported.
@@ -22,7 +23,7 @@ from controller.endpoints import endpoints
 from controller.formatting import formatted, make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
-from metadata.releases import DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
+from metadata.releases import DEFAULT_RELEASE, DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
 from pybroker.cli.exit_codes import end
 from runtime.ids import random_id
 from storage.errors import DirectoryRefused
@@ -52,7 +53,12 @@ def command_line() -> ArgumentParser:
         action="store_true",
         help=f"make this node the only voter, as is the default without {_VOTERS}",
     )
-    parser.add_argument("-r", "--release-version", metavar="RELEASE", help=f"{RELEASES[0]} to {RELEASES[-1]} (default)")
+    parser.add_argument(
+        "-r",
+        "--release-version",
+        metavar="RELEASE",
+        help=f"{RELEASES[0]} to {RELEASES[-1]}; {DEFAULT_RELEASE} by default, which Apache Kafka 4.3 opens",
+    )
     parser.add_argument(
         "-f", "--feature", action="append", default=[], metavar="NAME=LEVEL", help="the level of one feature"
     )
@@ -73,7 +79,7 @@ def feature_levels(settings: Sequence[str], release: str | None) -> dict[str, in
     if release is not None and METADATA_VERSION in given:
         raise FormatRefused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
     try:
-        level = given.pop(METADATA_VERSION, None) or level_of(release or RELEASES[-1])
+        level = given.pop(METADATA_VERSION, None) or level_of(release or DEFAULT_RELEASE)
     except KeyError:
         supported = ", ".join(RELEASES)
         raise FormatRefused(

@@ -19,7 +19,7 @@ from tools.data.format import main
 
 CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"
 SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-_TIMES = re.compile(r"(CreateTime|crc): \d+")
+_TIMES = re.compile(r"(CreateTime|crc): \d+|(?<=\"lastContainedLogTimestamp\":)\d+")
 
 
 @pytest.fixture
@@ -71,6 +71,30 @@ def test_bootstrap_checkpoint_equals_that_of_kafka(
         assert dump(["--files", f"{directory}/bootstrap.checkpoint", "--cluster-metadata-decoder"]) == 0
         dumps.append(_TIMES.sub("", capsys.readouterr().out).splitlines()[1:])
     assert dumps[0] == dumps[1]
+
+
+@pytest.mark.parametrize("recorded", ["v4.4.0-formatted", "v4.4.0-formatted-static"])
+def test_first_snapshot_of_4_4_equals_that_of_kafka(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], recorded: str
+) -> None:
+    """KIP-1170: the features are in the metadata log, and nothing else than meta.properties is beside it."""
+    add(config, "listeners=PLAINTEXT://127.0.0.1:39092,CONTROLLER://127.0.0.1:39093")
+    add(config, "controller.listener.names=CONTROLLER\nprocess.roles=broker,controller")
+    if recorded.endswith("static"):
+        add(config, "controller.quorum.voters=1@127.0.0.1:39093")
+    assert run(config, "-r", "4.4") == 0
+    assert "with metadata.version 4.4-IV2." in capsys.readouterr().out
+    dumps = []
+    for directory in (tmp_path / "a", LOGS / recorded):
+        assert dump(["--files", f"{directory}/{SNAPSHOT}", "--cluster-metadata-decoder"]) == 0
+        properties = read_meta_properties(LOCAL, str(directory))
+        assert properties is not None
+        assert properties.directory_id is not None
+        text = capsys.readouterr().out.replace(properties.directory_id, "<id>")
+        dumps.append(_TIMES.sub("", text).splitlines()[1:])
+    assert dumps[0] == dumps[1]
+    assert not list(tmp_path.glob("*/bootstrap.checkpoint"))
+    assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
 
 
 def test_formatted_directory_is_an_error(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,6 +163,8 @@ def test_features_are_set(config: Path, tmp_path: Path, options: tuple[str, ...]
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
+        (("-r", "4.5"), "Unknown metadata.version '4.5'. Supported metadata.version are: 3.3-IV3, "),
+        (("-f", "metadata.version=34"), "metadata.version has levels 7 to 33, not 34"),
         (("-r", "2.8"), "Unknown metadata.version '2.8'. Supported metadata.version are: 3.3-IV3, "),
         (("-r", "3.9", "-f", "metadata.version=21"), "Use --release-version instead of"),
         (("-f", "nope.version=2"), "Unsupported feature: nope.version. Supported features are: "),
