@@ -19,6 +19,7 @@ from metadata.decision import Refused
 from metadata.features import (
     BOOTSTRAP_FEATURES,
     CONTROLLER_REGISTRATION_LEVEL,
+    CONTROLLER_UNREGISTRATION_LEVEL,
     CORDONED_DIRECTORIES_LEVEL,
     DIRECTORIES_LEVEL,
     ELIGIBLE_LEADER_REPLICAS,
@@ -41,6 +42,7 @@ from protocol.messages.cluster_metadata import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
 from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
@@ -237,6 +239,23 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
     ]
     fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
     return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
+
+
+def unregister_controller(image: MetadataImage, controller_id: int, *, active_id: int) -> list[MetadataRecord]:
+    """Unregister a controller (KIP-1312).
+
+    Raises Refused: INVALID_REQUEST for the active controller, UNSUPPORTED_VERSION if metadata.version has no such
+    record, CONTROLLER_ID_NOT_REGISTERED.
+    """
+    if controller_id == active_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+    if image.metadata_version < CONTROLLER_UNREGISTRATION_LEVEL:
+        message = "The current MetadataVersion is too old to support controller unregistration."
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, message)
+    if controller_id not in image.controllers:
+        message = f"Controller ID {controller_id} is not currently registered."
+        raise Refused(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, message)
+    return [new_record(image.metadata_version, UnregisterControllerRecord, controller_id=controller_id)]
 
 
 def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:

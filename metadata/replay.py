@@ -52,6 +52,7 @@ from protocol.messages.cluster_metadata import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
@@ -172,6 +173,10 @@ def replay_register_controller(image: MetadataImage, value: Struct, _: Delta) ->
         endpoints=_endpoints(value),
         features=_features(value),
     )
+
+
+def replay_unregister_controller(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.controllers.pop(value.controller_id, None)
 
 
 def _endpoints(value: Struct) -> tuple[Endpoint, ...]:
@@ -368,6 +373,7 @@ _BY_MESSAGE: list[tuple[Message, Replay]] = [
     (UnfenceBrokerRecord, replay_unfence_broker),
     (BrokerRegistrationChangeRecord, replay_broker_registration_change),
     (RegisterControllerRecord, replay_register_controller),
+    (UnregisterControllerRecord, replay_unregister_controller),
     (TopicRecord, replay_topic),
     (RemoveTopicRecord, replay_remove_topic),
     (PartitionRecord, replay_partition),

@@ -96,6 +96,7 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.DESCRIBE_CLUSTER: allow_all,
         ApiKey.DESCRIBE_PRODUCERS: each("topics", to_topic(Operation.READ)),
         ApiKey.UNREGISTER_BROKER: _ALTER,
+        ApiKey.UNREGISTER_CONTROLLER: _ALTER,
         ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
         ApiKey.LIST_TRANSACTIONS: visible_items(
             "transaction_states", to_named(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_id")

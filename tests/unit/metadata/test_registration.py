@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 
 from metadata.create_topics import NewTopic
+from metadata.decision import Refused
 from metadata.framing import encode_record
 from metadata.image import Endpoint, MetadataImage
 from metadata.loading import MetadataLoader
@@ -21,8 +23,11 @@ from metadata.registration import (
     register_broker,
     register_controller,
     unfence_broker,
+    unregister_controller,
 )
 from metadata.replay import replay_all
+from metadata.snapshot import image_records
+from protocol.error_codes import ErrorCode
 from tests.support.images import DIRECTORY, cluster, with_topics
 from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, each_record, stored_values
 
@@ -47,15 +52,26 @@ def test_formatted_features_equal_kafkas():
     assert [encode_record(record) for record in feature_records()] == stored
 
 
+def with_levels_of_4_4(dumped: dict[str, Any]) -> dict[str, Any]:
+    """Return a registration that 4.3.1 wrote, as 4.4.0 writes it."""
+    raised = {"metadata.version": (30, 33), "share.version": (1, 2)}
+    features = [dict(each) for each in dumped["data"]["features"]]
+    for each in features:
+        if each["name"] in raised:
+            before, each["maxSupportedVersion"] = each["maxSupportedVersion"], raised[each["name"]][1]
+            assert before == raised[each["name"]][0]
+    return {**dumped, "data": {**dumped["data"], "features": features}}
+
+
 def test_registrations_equal_kafkas():
-    """Except for the order of the features, which in Kafka is that of a hash map."""
+    """Except for the order of the features, which in Kafka is that of a hash map. 4.4 has newer levels than 4.3."""
     image = cluster(brokers=0)
-    controller = DUMPED[11]
+    controller = with_levels_of_4_4(DUMPED[11])
     node = NodeIdentity(1, uuid_bytes(controller["data"]["incarnationId"]))
     (record,) = register_controller(image, node, [Endpoint("CONTROLLER", "127.0.0.1", 29193, 0)])
     assert as_dumped(record) == controller
 
-    broker = DUMPED[12]
+    broker = with_levels_of_4_4(DUMPED[12])
     node = NodeIdentity(1, uuid_bytes(broker["data"]["incarnationId"]))
     directories = [uuid_bytes(text) for text in broker["data"]["logDirs"]]
     (record,) = register_broker(image, node, 12, [Endpoint("PLAINTEXT", "127.0.0.1", 29192, 0)], None, directories)
@@ -162,6 +178,46 @@ def test_old_metadata_versions_have_no_controller_registration():
 
     assert register_controller(image, NodeIdentity(1, bytes(16)), []) == []
     assert bootstrap_records(feature_records({"metadata.version": 11})) == feature_records({"metadata.version": 11})
+
+
+def test_another_controller_is_unregistered():
+    """KIP-1312: afterwards it is not in the image, and so not in its snapshot. The active controller stays."""
+    image = cluster()
+    image.features["metadata.version"] = 33
+    for node_id in (1, 7):
+        replay_all(image, register_controller(image, NodeIdentity(node_id, bytes(16)), []))
+    (record,) = unregister_controller(image, 7, active_id=1)
+    assert encode_record(record) == b"\x01\x1d\x00\x00\x00\x00\x07\x00"
+    replay_all(image, [record])
+    assert list(image.controllers) == [1]
+    replay_all(image, [record])
+    loader = MetadataLoader()
+    for each in image_records(image):
+        loader.feed(each)
+    assert loader.image == image
+
+
+@pytest.mark.parametrize(
+    ("level", "controller_id", "code", "message"),
+    [
+        (33, 1, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (30, 1, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (33, 7, ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID 7 is not currently registered."),
+        (
+            32,
+            7,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        ),
+    ],
+)
+def test_controllers_that_cannot_be_unregistered(level: int, controller_id: int, code: ErrorCode, message: str):
+    """In Apache Kafka's order and words."""
+    image = cluster()
+    image.features["metadata.version"] = level
+    with pytest.raises(Refused) as refused:
+        unregister_controller(image, controller_id, active_id=1)
+    assert (refused.value.error_code, refused.value.message) == (code, message)
 
 
 def test_transaction_left_open_is_aborted():
