@@ -27,7 +27,7 @@ _HEAD = """\
 
 Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
 
-The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka 4.3, which
+The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka 4.4, which
 removed older ones; `pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served, with two
 exceptions: without `metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does, and
 without legacy versions it lists Produce from version 0, as Kafka does.
