@@ -234,9 +234,8 @@ class LogManager:
     ) -> PartitionLog:
         """Return the log of a partition; create it if it does not exist. `topic_id` has 16 bytes.
 
-        A directory of the same name that belongs to another topic is renamed to `-stray`: its deletion was missed.
-        Raises LogOffline if no directory works, if the log is in a failed directory, or if it is not new and may be in
-        a failed directory.
+        Raises LogOffline if no directory works, if the log is in a failed directory, if it is not new and may be in
+        a failed directory, or if another topic's directory has its name: no start has found that one.
         """
         log = self.open(topic, partition)
         if log is not None:
@@ -252,9 +251,7 @@ class LogManager:
         with directory.offline_on_error():
             found_id = read_topic_id(self._fs, path)
         if found_id not in (None, topic_id):
-            self._keep_as_stray(directory, path, topic, partition, uuid4().hex)
-            if directory.failure is not None:
-                raise LogOffline(path, directory.failure)
+            raise LogOffline(path, "the directory is of another topic, and appeared after the start. Move it elsewhere")
         expiration_ms = self.producer_expiration_ms
         stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
         with directory.offline_on_error():

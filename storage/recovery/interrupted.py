@@ -6,6 +6,7 @@ Files that were being deleted are removed. Segments that a cleaner or a segment 
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from protocol.records.errors import CorruptBatch
@@ -19,6 +20,9 @@ from storage.segment.scan import scan_valid
 
 #: Snapshots of the metadata log that are being deleted. Their owner removes them.
 _FOREIGN_DELETED_SUFFIX = ".checkpoint.deleted"
+#: The beginning of the names of segments and of snapshots of the metadata log.
+_OFFSET = re.compile(r"[0-9]{20}[.-]")
+_SMALL_FILES = (LEADER_EPOCHS, PARTITION_METADATA, "quorum-state")
 #: The endings of file names when no operation is in progress.
 _AT_REST = (*SUFFIXES, SNAPSHOT_SUFFIX, LEADER_EPOCHS, PARTITION_METADATA)
 
@@ -27,6 +31,11 @@ def _offset_of(name: str) -> int | None:
     """Return the offset in a file name; None for a foreign name."""
     parsed = parse_file_name(name)
     return None if parsed is None else parsed[0]
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a broker writes files of this name. Foreign files are left alone (rule R1)."""
+    return _OFFSET.match(name) is not None or name.startswith(_SMALL_FILES)
 
 
 def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict[str, int]:
@@ -42,6 +51,8 @@ def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict
     first_cleaned = min((offset for offset in cleaned if offset is not None), default=INT_MAX << 32)
 
     def is_leftover(name: str) -> bool:
+        if not _is_own(name):
+            return False
         if name.endswith(SWAP_SUFFIX):
             return (_offset_of(name) or 0) >= first_cleaned
         return name.endswith((CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")) and not name.endswith(_FOREIGN_DELETED_SUFFIX)
@@ -49,7 +60,7 @@ def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict
     for name in [name for name in kept if is_leftover(name)]:
         fs.remove(f"{path}/{name}")
         del kept[name]
-    swaps = [name for name in kept if name.endswith(SWAP_SUFFIX)]
+    swaps = [name for name in kept if name.endswith(SWAP_SUFFIX) and _is_own(name)]
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if logs:
         low = min(_offset_of(name) or 0 for name in logs)

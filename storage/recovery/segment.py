@@ -5,14 +5,16 @@ README). The bytes after the last good batch are copied to a file beside the seg
 
     00000000000000368769.log.497.corrupt        the content of ...368769.log from byte 497 on; 0: the whole segment
 
-The broker never reads such a file, and removes it only with the partition. Bytes that are all zero, as a preallocated
-file or a power failure leaves them, are not copied.
+The broker never reads such a file, and removes it only with the partition. If there is one from an earlier start, its
+name continues with a number: ...368769.log.497.2.corrupt. Bytes that are all zero, as a preallocated file or a power
+failure leaves them, are not copied.
 """
 
 from __future__ import annotations
 
 import errno
 from contextlib import suppress
+from itertools import chain, count
 
 import msgspec
 
@@ -199,7 +201,7 @@ class _Check:
 
 def keep_aside(fs: FileSystem, path: str, position: int, end: int, reason: str) -> Cut:
     """Copy [position, end) of a segment file to a `.corrupt` file. Raises OSError, but not if the disk is full."""
-    kept = f"{path}.{position}{CORRUPT_SUFFIX}"
+    kept = _free_name(fs, path, position)
     try:
         copied = _copy(fs, path, position, end, kept)
     except OSError as error:
@@ -213,9 +215,29 @@ def keep_aside(fs: FileSystem, path: str, position: int, end: int, reason: str) 
     return Cut(path, position, end - position, reason, kept)
 
 
+def _free_name(fs: FileSystem, path: str, position: int) -> str:
+    """Return the path of a `.corrupt` file for the bytes of a segment from `position` on.
+
+    Files with other bytes are kept; an interrupted start may have copied the same bytes already.
+    """
+    names = (f"{path}.{position}{number}{CORRUPT_SUFFIX}" for number in chain([""], map(".{}".format, count(2))))
+    return next(name for name in names if not fs.exists(name) or _continues(fs, path, position, name))
+
+
+def _continues(fs: FileSystem, path: str, position: int, copy: str) -> bool:
+    """Return whether a segment's bytes from `position` on begin with those of `copy`."""
+    with fs.reading(path) as source, fs.reading(copy) as handle:
+        done = 0
+        while piece := fs.pread(handle, WHOLE_WINDOW, done):
+            if fs.pread(source, len(piece), position + done) != piece:
+                return False
+            done += len(piece)
+    return True
+
+
 def move_aside(fs: FileSystem, segment: Segment, reason: str) -> Cut:
     """Rename a whole segment to a `.corrupt` file and remove its other files. Raises OSError."""
-    path, kept = segment.log.path, f"{segment.log.path}.0{CORRUPT_SUFFIX}"
+    path, kept = segment.log.path, _free_name(fs, segment.log.path, 0)
     size = segment.size_bytes
     if size:
         fs.rename(path, kept)

@@ -66,3 +66,16 @@ def test_foreign_files_of_the_metadata_log_are_left_alone(tmp_path: Path) -> Non
         (Path(log.path) / name).write_bytes(b"x")
     open_log(tmp_path, SMALL)
     assert all((Path(log.path) / name).read_bytes() == b"x" for name in names)
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    """Rule R1, whatever their endings are: a user's files, and names that only look like a broker's."""
+    log = filled(tmp_path)
+    expected = read_all(log)
+    crash(log)
+    names = ("notes.tmp", "old.deleted", "table.cleaned", "copy.log.swap", "1.log.swap", f"{5:020d}x.tmp")
+    for name in names:
+        (Path(log.path) / name).write_bytes(Path(log.segments[0].log.path).read_bytes())
+    before = {name: (Path(log.path) / name).read_bytes() for name in names}
+    assert expected == read_all(open_log(tmp_path, SMALL))
+    assert before == {name: (Path(log.path) / name).read_bytes() for name in names}

@@ -67,6 +67,24 @@ def test_flipped_bit_cuts_the_log_and_keeps_the_rest_aside(tmp_path: Path) -> No
     assert len(list(tmp_path.rglob("*.corrupt"))) == 2
 
 
+def test_second_cut_at_a_position_keeps_the_first(tmp_path: Path) -> None:
+    """The bytes of both are kept, each once, although a start may be interrupted after it has copied them."""
+    config, paths = three_segments(tmp_path)
+    good = paths[2].read_bytes()
+    for garbage in (b"first" * 30, b"second" * 20, b"second" * 20):
+        paths[2].write_bytes(good + garbage)
+        recovered(tmp_path, config)
+    names = [f"{paths[2]}.200.corrupt", f"{paths[2]}.200.2.corrupt"]
+    assert [Path(name).read_bytes() for name in names] == [b"first" * 30, b"second" * 20]
+    paths[1].write_bytes(b"damaged")
+    Path(f"{paths[2]}.0.corrupt").write_bytes(b"of an earlier start")
+    _, cuts = recovered(tmp_path, config)
+    assert cuts[1].kept == f"{paths[2]}.0.2.corrupt"
+    assert Path(cuts[1].kept).read_bytes() == good
+    assert Path(f"{paths[2]}.0.corrupt").read_bytes() == b"of an earlier start"
+    assert len(list(tmp_path.rglob("*.corrupt"))) == 5
+
+
 @pytest.mark.parametrize(
     ("garbage", "reason"),
     [
