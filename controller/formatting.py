@@ -1,10 +1,10 @@
-"""The formatting of log directories (meta.properties, bootstrap.checkpoint, the first snapshot), and its checks.
+"""The formatting of log directories: meta.properties, bootstrap.checkpoint, the first snapshot.
 
 An empty directory is formatted at the first start, or before it by `pybroker format`, as by `kafka-storage format
 --standalone`: with a random cluster id, an id for each directory, the first feature levels, and this node as the only
-voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not). All directories are
-checked before any is changed: those of another node or cluster are rejected unchanged. meta.properties is written last,
-so that a directory that was half formatted before a crash is formatted again.
+voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not). directory_checks.py
+checks all directories before any is changed. meta.properties is written last, so that a directory that was half
+formatted before a crash is formatted again.
 
 From 4.4-IV0 on the feature levels are in the first snapshot of the metadata log, as by Apache Kafka 4.4 (KIP-1170).
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from controller.directory_checks import METADATA_LOG
 from controller.metadata_snapshot import (
     BOOTSTRAP_FILE,
     Quorum,
@@ -37,13 +38,9 @@ from metadata.registration import feature_records
 from protocol.messages.data import VotersRecord
 from protocol.messages.data.control_records import Endpoint as VoterEndpoint
 from protocol.messages.data.control_records import KRaftVersionFeature, VotersVoter
-from storage.checkpoints import LOCK, META_PROPERTIES, MetaProperties, read_meta_properties, write_meta_properties
-from storage.errors import CorruptFile, DirectoryRefused
+from storage.checkpoints import MetaProperties, write_meta_properties
 from storage.fs import FileSystem
 
-METADATA_LOG = "__cluster_metadata-0"
-#: Files of a formatted directory without the metadata log, and of file systems themselves.
-_FIRST_FILES = {META_PROPERTIES, BOOTSTRAP_FILE, LOCK, "lost+found"}
 DEFAULT_CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093, 0)
 
 
@@ -65,81 +62,6 @@ def id_bytes(text: str) -> bytes:
     if len(data) != 16:
         raise ValueError(f"{text} is not an id of 16 bytes")
     return data
-
-
-def inspect(
-    fs: FileSystem,
-    directories: Sequence[str],
-    metadata_directory: str,
-    node_id: int,
-    cluster_id: str | None = None,
-) -> dict[str, MetaProperties]:
-    """Read meta.properties of the formatted directories. Changes nothing.
-
-    Raises DirectoryRefused for data of another node or cluster, and for data without meta.properties. `cluster_id` is
-    the configured one, if any.
-    """
-    found = formatted(fs, [*directories, metadata_directory], node_id)
-    for path, properties in found.items():
-        if cluster_id is not None and cluster_id != properties.cluster_id:
-            message = f"belongs to cluster {properties.cluster_id}, but pybroker.cluster.id is {cluster_id}"
-            raise DirectoryRefused(path, message)
-    if metadata_directory not in found:
-        other = next((path for path in found if not _is_only_formatted(fs, path)), None)
-        if other is not None:
-            raise DirectoryRefused(metadata_directory, f"has no meta.properties, while {other} has one: is it mounted?")
-        if _has_metadata_log(fs, metadata_directory):
-            raise DirectoryRefused(metadata_directory, "has a metadata log, but no meta.properties")
-    return found
-
-
-def formatted(fs: FileSystem, directories: Sequence[str], node_id: int) -> dict[str, MetaProperties]:
-    """Return meta.properties of the formatted directories, by path.
-
-    Raises DirectoryRefused for another node's data, and for directories of different clusters.
-    """
-    found: dict[str, MetaProperties] = {}
-    for path in dict.fromkeys(directories):
-        properties = _read(fs, path)
-        if properties is not None:
-            _check(path, properties, node_id, found)
-            found[path] = properties
-    return found
-
-
-def _read(fs: FileSystem, path: str) -> MetaProperties | None:
-    try:
-        return read_meta_properties(fs, path)
-    except CorruptFile as error:
-        raise DirectoryRefused(path, f"meta.properties cannot be used: {error.reason}") from None
-    except OSError as error:
-        raise DirectoryRefused(path, f"cannot be read: {error.strerror or error}") from None
-
-
-def _check(path: str, properties: MetaProperties, node_id: int, others: Mapping[str, MetaProperties]) -> None:
-    if properties.version == 0:
-        raise DirectoryRefused(path, "was written by a broker that kept its metadata in ZooKeeper")
-    if properties.node_id != node_id:
-        raise DirectoryRefused(path, f"belongs to node {properties.node_id}, but node.id is {node_id}")
-    for other_path, other in others.items():
-        if other.cluster_id != properties.cluster_id:
-            message = f"belongs to cluster {properties.cluster_id}, but {other_path} to cluster {other.cluster_id}"
-            raise DirectoryRefused(path, message)
-        if properties.directory_id is not None and other.directory_id == properties.directory_id:
-            raise DirectoryRefused(path, f"has the same directory.id as {other_path}: one is a copy of the other")
-
-
-def _is_only_formatted(fs: FileSystem, directory: str) -> bool:
-    """Return whether no broker has used the directory yet.
-
-    Then a crash during formatting may have prevented the metadata directory, the last one, from being formatted.
-    """
-    return all(entry.name.removesuffix(".tmp") in _FIRST_FILES for entry in fs.list(directory))
-
-
-def _has_metadata_log(fs: FileSystem, directory: str) -> bool:
-    path = f"{directory}/{METADATA_LOG}"
-    return fs.exists(path) and any(entry.name.endswith(".log") and entry.size_bytes for entry in fs.list(path))
 
 
 def make_ready(

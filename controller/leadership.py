@@ -8,25 +8,30 @@ snapshot. In between, controller.Controller owns the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from config import BrokerConfig
+from controller.directory_checks import METADATA_LOG
 from controller.endpoints import endpoints
-from controller.formatting import METADATA_LOG, formatted_with
+from controller.formatting import formatted_with
 from controller.metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from controller.metadata_retention import write_last_snapshot
-from controller.metadata_snapshot import snapshots_in
+from controller.metadata_snapshot import SnapshotId, read_snapshot, snapshots_in
 from metadata import registration
 from metadata.bulk_records import Changes
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
-from metadata.registration import NodeIdentity
+from metadata.registration import NodeIdentity, feature_levels
 from metadata.replay import replay_all
+from protocol.error_codes import ProtocolError
+from protocol.records.errors import RecordsError
 from runtime.ids import random_id
 from storage.checkpoints import write_topic_id
-from storage.errors import DirectoryRefused, LogOffline
+from storage.errors import CorruptFile, DirectoryRefused, LogOffline
+from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
@@ -43,20 +48,49 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
     """
     path = f"{directory.path}/{METADATA_LOG}"
     cuts: list[Cut] = []
-    values = _metadata_log_config(config)
     snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
     newest = snapshots[-1].end_offset if snapshots else 0  # records before it need not be complete
     directory.fs.make_directory(path)
-    partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
+    stored = StoredLog(path, TOPIC, 0, _metadata_log_config(config), now_ms, gapless_from=newest)
+    partition_log = load_log(directory, stored, cuts)
+    beyond = [each for each in snapshots if each.end_offset > partition_log.log_end_offset]
+    intact = _newest_intact(directory.fs, path, beyond)
+    if intact is not None:  # it has all records of the log and more
+        partition_log.close_files()
+        partition_log = load_log(directory, stored._replace(log_start_offset=intact), cuts)
     for cut in cuts:
         log.warning("%s", cut)
     if partition_log.topic_id is None:
         write_topic_id(directory.fs, path, TOPIC_ID)
     metadata_log = MetadataLog(partition_log)
     loader = metadata_log.load()
-    _check_metadata_version(directory.path, loader.image)
+    _check_features(directory.path, loader.image.features)
+    if METADATA_VERSION not in loader.image.features:
+        _check_features(directory.path, feature_levels(_first_records(metadata_log)))
     _check_voters(directory.path, metadata_log, config.node_id)
     return metadata_log, loader
+
+
+def _newest_intact(fs: FileSystem, path: str, snapshots: Sequence[SnapshotId]) -> int | None:
+    """Return the end offset of the newest snapshot that is not damaged, or None."""
+    for snapshot_id in reversed(snapshots):
+        with suppress(CorruptFile, ProtocolError, RecordsError):
+            read_snapshot(fs, f"{path}/{snapshot_id.file_name}")
+            return snapshot_id.end_offset
+    return None
+
+
+def _first_records(metadata_log: MetadataLog) -> list[MetadataRecord]:
+    """Return the records with which the directory was formatted.
+
+    They are in the first snapshot (Apache Kafka 4.4) or in bootstrap.checkpoint, or they are the defaults. Raises
+    DirectoryRefused if they lack the metadata.version, and CorruptFile.
+    """
+    directory = metadata_log.partition_log.directory
+    records = metadata_log.first_records or formatted_with(directory.fs, directory.path)
+    if METADATA_VERSION not in feature_levels(records):
+        raise DirectoryRefused(directory.path, f"was formatted without a level of {METADATA_VERSION}")
+    return records
 
 
 class ActiveLog:
@@ -76,14 +110,12 @@ class ActiveLog:
 
     def lead(self, loader: MetadataLoader, now_ms: int) -> None:
         """Begin the next leader epoch: abort what a former leader left open, bootstrap, register the controller."""
-        config, directory = self._config, self._log.partition_log.directory
+        config = self._config
         self._log.become_leader(config.node_id, now_ms)
         if loader.in_transaction:
             self._append(registration.abort_transaction(self._image), now_ms)
         if METADATA_VERSION not in self._image.features:
-            features = formatted_with(directory.fs, directory.path)
-            self._append(registration.bootstrap_records(features), now_ms)
-            _check_metadata_version(directory.path, self._image)
+            self._append(registration.bootstrap_records(_first_records(self._log)), now_ms)
         listeners = endpoints(config.controller_listeners)
         self._append(registration.register_controller(self._image, self._node, listeners), now_ms)
 
@@ -125,8 +157,8 @@ def _metadata_log_config(config: BrokerConfig) -> LogConfig:
     )
 
 
-def _check_metadata_version(path: str, image: MetadataImage) -> None:
-    for name, level in image.features.items():
+def _check_features(path: str, levels: Mapping[str, int]) -> None:
+    for name, level in levels.items():
         lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
         if name == METADATA_VERSION:
             lowest, highest = MIN_METADATA_VERSION, MAX_METADATA_VERSION

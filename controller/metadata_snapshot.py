@@ -3,7 +3,8 @@
 A snapshot replaces all records of the log below its end offset. Layout: a control batch with the snapshot's header
 (and, under kraft.version 1, that version and the voters), batches of metadata records, a control batch with the footer.
 Offsets count from 0. A file without a footer is incomplete: a snapshot is written under another name first.
-bootstrap.checkpoint, which formatting writes, has the same layout, with the first feature levels.
+bootstrap.checkpoint, which formatting writes, has the same layout, with the first feature levels. Since Apache Kafka
+4.4 formatting writes them into the snapshot with end offset 0 instead (KIP-1170).
 """
 
 from __future__ import annotations
@@ -48,6 +49,16 @@ class SnapshotId(msgspec.Struct, frozen=True, order=True):
     @property
     def file_name(self) -> str:
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+#: The file name of the snapshot that formatting writes.
+ZERO_CHECKPOINT = SnapshotId(0, 0).file_name
+
+
+def snapshot_id(name: str) -> SnapshotId | None:
+    """Return the id of the snapshot with that file name; None if the file is not a snapshot."""
+    match = _NAME.fullmatch(name)
+    return SnapshotId(int(match[1]), int(match[2])) if match is not None else None
 
 
 class Quorum(msgspec.Struct):
@@ -154,8 +165,7 @@ def last_contained_ms(fs: FileSystem, path: str) -> int:
 
 def snapshots_in(fs: FileSystem, directory: str) -> list[SnapshotId]:
     """Return the snapshots in a metadata log's directory, oldest first."""
-    found = (_NAME.fullmatch(entry.name) for entry in fs.list(directory))
-    return sorted(SnapshotId(int(match[1]), int(match[2])) for match in found if match)
+    return sorted(each for entry in fs.list(directory) if (each := snapshot_id(entry.name)) is not None)
 
 
 def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, data: bytes) -> None:

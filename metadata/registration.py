@@ -29,7 +29,7 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
-from metadata.partition_registration import NO_LEADER, PartitionRegistration, is_reserved_directory
+from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
@@ -67,12 +67,17 @@ def feature_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[Me
     return [new_record(level, FeatureLevelRecord, name=n, feature_level=to) for n, to in features.items()]
 
 
+def feature_levels(records: Sequence[MetadataRecord]) -> dict[str, int]:
+    """Return the feature levels that these records set."""
+    return {each.value.name: each.value.feature_level for each in records if each.message is FeatureLevelRecord}
+
+
 def bootstrap_records(formatted: Sequence[MetadataRecord]) -> list[MetadataRecord]:
     """Return the first records of a new log: those of the formatted directory, as one transaction.
 
     With eligible leader replicas, min.insync.replicas is the default of all brokers from the beginning (KIP-966).
     """
-    features = {r.value.name: r.value.feature_level for r in formatted if r.message is FeatureLevelRecord}
+    features = feature_levels(formatted)
     level = features.get(METADATA_VERSION, 0)
     records = list(formatted)
     configured = any(r.message is ConfigRecord and r.value.name == MIN_INSYNC_REPLICAS for r in formatted)
@@ -266,7 +271,7 @@ def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequen
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
         going = _change_when_leaving(image, partition, broker_id)
-        if not is_reserved_directory(directory) and directory not in online and going is not None:
+        if directory != UNASSIGNED_DIRECTORY and directory not in online and going is not None:
             records.append(_partition_change(image, topic_id, index, **going))
     return records
 

@@ -2,7 +2,7 @@
 
 orders-0                    a partition
 orders-0.3f2e...-delete     deleted; removed after file.delete.delay.ms
-orders-0.3f2e...-stray      found at a start, but no topic in the metadata has it
+orders-0.3f2e...-stray      found at a start, but its topic was deleted, or it was moved to another broker
 orders-0.3f2e...-future     a copy that is being moved to this log directory (KIP-113)
 """
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from broker.startup.missing_partitions import leave_out_unusable
 from config import BrokerConfig
-from controller.formatting import inspect
+from controller.directory_checks import inspect
 from storage.checkpoints import MetaProperties
 from storage.errors import DirectoryRefused
 from storage.fs import FileSystem

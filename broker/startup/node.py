@@ -3,10 +3,11 @@
 Each step of the start needs the one before it:
 
 1. Read meta.properties. Nothing is touched if this node may not have the data.
-2. Lock the directories, and read the metadata log.
+2. Lock the directories, and read the metadata log. Nothing is touched if it does not know a partition
+   (unknown_partitions.py).
 3. Format empty directories, unless the metadata misses partitions (missing_partitions.py).
 4. Have the controller lead the metadata log, and register with it (controller/leadership.py).
-5. Load the partitions' logs with their topics' configuration; set aside those that belong to no topic.
+5. Load the partitions' logs with their topics' configuration; set aside those of deleted topics and moved partitions.
 
 The stop fences the broker, closes all logs, and marks the directories as clean with the broker epoch, by which the next
 start knows that it has missed nothing.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -28,7 +29,8 @@ from broker.startup.missing_partitions import (
     find_missing,
     still_missing,
 )
-from broker.startup.topic_id_repair import assign_topic_id, may_be_damaged
+from broker.startup.topic_id_repair import assign_topic_id
+from broker.startup.unknown_partitions import check_known, is_known
 from config import BrokerConfig
 from controller.endpoints import endpoints
 from controller.formatting import NodeData, make_ready
@@ -36,7 +38,7 @@ from controller.leadership import ActiveLog, load_metadata
 from controller.metadata_log import MetadataLog
 from metadata.image import MetadataImage, ResourceType
 from runtime.ids import random_id
-from storage.checkpoints import read_topic_id
+from storage.checkpoints import MetaProperties, read_topic_id
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, lock_all
 from storage.log.stored_log import StoredLog
@@ -119,23 +121,23 @@ def _open_locked(
     config: BrokerConfig, fs: FileSystem, logs: LogManager, directories: StartDirectories, now_ms: int
 ) -> Node:
     """Do the work of `open_node` once the directories are locked; unformatted ones are locked after their check."""
-    working = [each.path for each in directories.usable if each.is_online]
-    found = {path: directories.found[path] for path in working if path in directories.found}
     metadata = None
     missing: Missing = {}
-    if directories.metadata.path in found:
+    if directories.metadata.is_online and directories.metadata.path in directories.found:
         metadata = load_metadata(directories.metadata, config, now_ms)
         image = metadata[1].image
-        missing = find_missing(fs, image, config.node_id, found)
+        check_known([each for each in logs.directories if each.is_online], metadata[0], image)
+        in_use = _found(logs.directories, directories)
+        missing = find_missing(fs, image, config.node_id, in_use)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])
-        missing = still_missing(missing, image, config.node_id, found)
+        missing = still_missing(missing, image, config.node_id, in_use)
         lock_all(directories.unformatted, directories.spared)
     data = make_ready(
         fs,
         [each.path for each in logs.directories if each.is_online],
         directories.metadata.path,
         config.node_id,
-        found,
+        _found(directories.usable, directories),
         new_id=random_id,
         now_ms=now_ms,
         cluster_id=config.get_str("pybroker.cluster.id"),
@@ -150,7 +152,15 @@ def _open_locked(
     controller.unfence_broker(missing, now_ms)
     in_processes = fs is LOCAL
     load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
+    for directory in logs.directories:
+        directory.mark_used()
     return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
+
+
+def _found(directories: Sequence[LogDirectory], start: StartDirectories) -> dict[str, MetaProperties]:
+    """Return meta.properties of those of `directories` that work and were formatted before this start."""
+    paths = [each.path for each in directories if each.is_online]
+    return {path: start.found[path] for path in paths if path in start.found}
 
 
 def log_damage_report(line: str) -> None:
@@ -227,14 +237,21 @@ def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, store
 def _take_out_strays(
     logs: LogManager, image: MetadataImage, node_id: int, deleted_topics: set[bytes], now_ms: int
 ) -> None:
-    """Finish deletions that a crash interrupted. Keep other strays for an administrator to decide."""
+    """Finish deletions that a crash interrupted. Set other logs of deleted topics and of moved partitions aside.
+
+    No other logs are left: the start has checked that the metadata knows all partitions (unknown_partitions.py).
+    """
     for topic, partition in list(_strays(logs, image, node_id)):
         unique = os.urandom(16).hex()
         if logs.logs[topic, partition].topic_id in deleted_topics:
             log.info("Topic %s is deleted: partition %d is removed now", topic, partition)
             logs.delete(topic, partition, unique, now_ms)
         else:
-            log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)
+            log.warning(
+                "Partition %s-%d was deleted or moved to another broker: its directory is kept with the ending -stray",
+                topic,
+                partition,
+            )
             logs.set_aside(topic, partition, unique)
 
 
@@ -255,6 +272,6 @@ def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tu
             topic is None
             or registration is None
             or node_id not in registration.replicas
-            or not (may_be_damaged(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
+            or not is_known(image, name, index, partition_log.topic_id)
         ):
             yield name, index

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Protocol
 
-from storage.checkpoints import CHECKPOINTS_LOCK, LOCK
+from storage.checkpoints import CHECKPOINTS_LOCK, LOCK, RECOVERY_POINTS, format_lines
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
@@ -151,6 +151,18 @@ class LogDirectory:
         if self._lock_handle is not None:
             self.fs.close(self._lock_handle)
             self._lock_handle = None
+
+    def mark_used(self) -> None:
+        """Create the file of recovery points, if it is missing.
+
+        By this file a later start recognizes a directory that a broker has used. Without it, the directory could have
+        been formatted by a start that was interrupted.
+        """
+        path = f"{self.path}/{RECOVERY_POINTS}"
+        if self.is_online:
+            with suppress(LogOffline), self.offline_on_error():
+                if not self.fs.exists(path):
+                    self.fs.replace_file(path, format_lines([]), sync=True)
 
     def exclusive_checkpoints(self) -> AbstractContextManager[None]:
         """Return a lock under which a checkpoint file that several processes share is replaced. Raises OSError.

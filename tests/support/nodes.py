@@ -6,6 +6,7 @@ from pathlib import Path
 
 from broker.startup.node import Node, open_node
 from config import BrokerConfig, load
+from controller.directory_checks import METADATA_LOG
 from controller.metadata_snapshot import write_snapshot
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
@@ -55,3 +56,15 @@ def crash(node: Node) -> None:
 def state(image: MetadataImage) -> dict[str, object]:
     """Return the state that a restart must keep."""
     return {"features": image.features, "topics": sorted(image.topics_by_name), "configs": image.configs}
+
+
+def contents(root: Path) -> dict[str, bytes | None]:
+    """Return the content of each file below `root`, and None for directories.
+
+    The indexes of the metadata log are left out: reading that log rebuilds them.
+    """
+    return {
+        str(path.relative_to(root)): None if path.is_dir() else path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if not (path.parent.name == METADATA_LOG and path.suffix in (".index", ".timeindex"))
+    }

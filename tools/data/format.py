@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from secrets import randbits
 
 from config import BrokerConfig, ConfigError, load
+from controller.directory_checks import check_contents, formatted
 from controller.endpoints import endpoints
-from controller.formatting import formatted, make_ready
+from controller.formatting import make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
 from metadata.releases import DEFAULT_RELEASE, DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
@@ -144,6 +145,7 @@ def format_directories(
             f"Log directory {next(iter(found))} is already formatted. Use --ignore-formatted to ignore this directory"
             " and format the others."
         )
+    check_contents(LOCAL, paths, metadata_path, found)
     missing = [path for path in paths if path not in found]
     for path in missing:
         LOCAL.make_directory(path)

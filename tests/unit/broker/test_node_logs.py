@@ -11,24 +11,56 @@ from broker.startup.node import open_node
 from metadata.framing import new_record
 from metadata.replica_placement import new_partition
 from protocol.messages.cluster_metadata import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from storage.errors import LogOffline
+from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import FileSystem
 from tests.support.logs import append, batch, opened
-from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
+from tests.support.nodes import TOPIC_ID, an_orders_topic, config, contents, crash, start, take_snapshot, write
 
 
-def test_log_without_a_topic_is_set_aside(tmp_path: Path):
-    """Its records are kept, so that an operator can decide."""
+@pytest.mark.parametrize(("name", "index"), [("lost", 0), ("orders", 5)])
+def test_start_with_a_log_without_a_topic_is_refused(tmp_path: Path, name: str, index: int):
+    """Neither the partition nor its deletion is in the metadata log, which may be the wrong one."""
     node = start(tmp_path)
     an_orders_topic(node)
-    node.logs.create("lost", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
-    node.logs.create("orders", 5, TOPIC_ID, config(Path("/x")).log_config(), 2000)
+    topic_id = TOPIC_ID if name == "orders" else b"another-topic-id"
+    node.logs.create(name, index, topic_id, config(Path("/x")).log_config(), 2000)
     node.close(3000)
+    before = contents(tmp_path)
+    with pytest.raises(DirectoryRefused, match=f"{name}-{index}: the metadata log .* knows neither this partition nor"):
+        start(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_log_of_a_topic_deleted_long_ago_is_set_aside(tmp_path: Path):
+    """Its disk was offline. The deletion is older than the newest snapshot, but the log still has it."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
+    take_snapshot(node)
+    crash(node)
     again = start(tmp_path)
 
-    assert (list(again.logs.logs), list(again.logs.unopened)) == ([], [("orders", 0)])
-    assert len(list(tmp_path.glob("lost-0.*-stray"))) == 1
-    assert len(list(tmp_path.glob("orders-5.*-stray"))) == 1
+    assert again.logs.logs == {}
+    assert len(list(tmp_path.glob("orders-0.*-stray"))) == 1
+    again.close(4000)
+
+
+def test_log_of_a_topic_in_an_old_snapshot_is_set_aside(tmp_path: Path):
+    """The newest snapshot does not have the topic any more, and the log begins there: the topic was deleted."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    take_snapshot(node)
+    write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
+    take_snapshot(node)
+    end = node.metadata_log.end_offset
+    node.metadata_log.partition_log.roll(end, 2500)
+    crash(node)
+    for file in (tmp_path / "__cluster_metadata-0").glob("00000000000000000000.*"):
+        file.unlink()
+    again = start(tmp_path)
+
+    assert again.metadata_log.partition_log.log_start_offset == end
+    assert len(list(tmp_path.glob("orders-0.*-stray"))) == 1
     again.close(4000)
 
 
@@ -148,17 +180,34 @@ def test_log_unreadable_without_descriptors_waits(tmp_path: Path):
     again.close(5000)
 
 
-def test_log_of_an_older_topic_of_that_name_is_set_aside(tmp_path: Path):
-    """Its topic id differs."""
+def test_log_of_an_older_topic_of_that_name_is_removed(tmp_path: Path):
+    """That topic was deleted while the log's disk was offline, and then created again."""
+    node = start(tmp_path)
+    node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
+    for topic_id in (b"another-topic-id", TOPIC_ID):
+        write(node, new_record(30, TopicRecord, name="orders", topic_id=topic_id))
+        write(node, new_partition(node.image, topic_id, 0, [1], manual=False))
+        if topic_id != TOPIC_ID:
+            write(node, new_record(30, RemoveTopicRecord, topic_id=topic_id))
+    node.close(3000)
+    again = start(tmp_path)
+
+    assert again.logs.logs == {}
+    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
+    again.close(4000)
+
+
+def test_start_with_a_log_of_another_topic_of_that_name_is_refused(tmp_path: Path):
+    """Its topic id differs, and no deletion of that topic is recorded."""
     node = start(tmp_path)
     node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
     topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
     write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
     node.close(3000)
-    again = start(tmp_path)
-
-    assert again.logs.logs == {}
-    again.close(4000)
+    before = contents(tmp_path)
+    with pytest.raises(DirectoryRefused, match=r"orders-0: the metadata log .* knows neither"):
+        start(tmp_path)
+    assert contents(tmp_path) == before
 
 
 def test_log_of_a_replica_elsewhere_is_set_aside(tmp_path: Path):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from controller.directory_checks import inspect
 from controller.formatting import (
     NodeData,
     formatted_with,
     id_bytes,
     id_text,
-    inspect,
     make_ready,
 )
 from controller.metadata_snapshot import read_snapshot

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from controller.formatting import METADATA_LOG, id_bytes, id_text
+from controller.directory_checks import METADATA_LOG
+from controller.formatting import id_bytes, id_text
 from controller.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
-from metadata.partition_registration import is_reserved_directory
 from protocol.error_codes import ProtocolError
 from protocol.records.errors import RecordsError
 from storage.checkpoints import (
@@ -106,7 +106,7 @@ class DirectoryCheck:
                 what = f"a copy of {topic}-{partition} that is to take its place; the next start goes on with it"
                 yield Finding(path, Kind.LEFTOVER, what, Severity.NOTE)
             elif kind is DirectoryKind.STRAY:
-                what = "a stray partition, which no topic had any more; it was set aside"
+                what = "a stray partition, whose topic was deleted or moved; it was set aside"
                 yield Finding(path, Kind.LEFTOVER, what, Severity.NOTE)
 
     def _meta_properties(self) -> Iterator[Finding]:
@@ -203,7 +203,8 @@ class DirectoryCheck:
             return
         known = image.topic(topic)
         if known is None:
-            yield Finding(path, Kind.STRAY, "the metadata has no such topic: the next start sets it aside as a stray")
+            what = "the metadata has no such topic: a start is refused, unless the topic was deleted"
+            yield Finding(path, Kind.STRAY, what)
         elif topic_id not in (None, known.topic_id):
             assert topic_id is not None
             what = f"the topic id is {id_text(topic_id)}, and {id_text(known.topic_id)} in the metadata"
@@ -292,7 +293,9 @@ class DataCheck:
             for partition in topic.partitions.values()
         )
         for (path, directory_id), number in sorted(found.items()):
-            if directory_id not in given and not is_reserved_directory(directory_id):
+            if directory_id not in given and any(
+                directory_id[:15]
+            ):  # the reserved ids mean: unassigned, lost, migrating
                 partitions = "1 partition" if number == 1 else f"{number} partitions"
                 what = f"the log directory {id_text(directory_id)} was not given; it holds {partitions}"
                 yield Finding(path, Kind.NOT_GIVEN, what, Severity.NOTE)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.formatting import METADATA_LOG
+from controller.directory_checks import METADATA_LOG
 from protocol.records.batch import parse_header
 from protocol.records.entries import iter_records
 from storage.checkpoints import RECOVERY_POINTS
