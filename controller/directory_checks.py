@@ -105,7 +105,7 @@ def check_contents(
                 metadata_directory, f"has no meta.properties, while {other} has one: is it mounted?{remedy}"
             )
     _check_metadata_location(fs, paths, metadata_directory)
-    if metadata_directory in found and not _has_metadata(fs, metadata_directory):
+    if metadata_directory in found and not has_metadata(fs, metadata_directory):
         _check_no_partitions(fs, found, metadata_directory)
 
 
@@ -162,7 +162,7 @@ def _is_only_formatted(fs: FileSystem, directory: str) -> bool:
     return all(entry.name.removesuffix(".tmp") in _FIRST_FILES for entry in fs.list(directory))
 
 
-def _has_metadata(fs: FileSystem, directory: str) -> bool:
+def has_metadata(fs: FileSystem, directory: str) -> bool:
     """Return whether a directory has metadata records, in a log or in a snapshot."""
     for entry in _entries(fs, f"{directory}/{METADATA_LOG}"):
         snapshot = snapshot_id(entry.name)

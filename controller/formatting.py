@@ -7,6 +7,7 @@ checks all directories before any is changed. meta.properties is written last, s
 formatted before a crash is formatted again.
 
 From 4.4-IV0 on the feature levels are in the first snapshot of the metadata log, as by Apache Kafka 4.4 (KIP-1170).
+The first leader appends them to the log.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from controller.directory_checks import METADATA_LOG
 from controller.metadata_snapshot import (
     BOOTSTRAP_FILE,
+    ZERO_CHECKPOINT,
     Quorum,
     SnapshotId,
     build_snapshot,
@@ -34,11 +36,14 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord
 from metadata.image import Endpoint
-from metadata.registration import feature_records
+from metadata.registration import feature_levels, feature_records
+from protocol.error_codes import ProtocolError
 from protocol.messages.data import VotersRecord
 from protocol.messages.data.control_records import Endpoint as VoterEndpoint
 from protocol.messages.data.control_records import KRaftVersionFeature, VotersVoter
+from protocol.records.errors import RecordsError
 from storage.checkpoints import MetaProperties, write_meta_properties
+from storage.errors import CorruptFile
 from storage.fs import FileSystem
 
 DEFAULT_CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093, 0)
@@ -145,10 +150,20 @@ def _write_first_snapshot(
 
 
 def formatted_with(fs: FileSystem, metadata_directory: str) -> list[MetadataRecord]:
-    """Return the records with which a directory was formatted; the defaults if bootstrap.checkpoint is missing.
-    Raises CorruptFile.
+    """Return the records with which a directory was formatted.
+
+    They are in the first snapshot of the metadata log (Apache Kafka 4.4, KIP-1170), or in bootstrap.checkpoint. Without
+    both they are the defaults. Raises CorruptFile, also if they have no metadata.version, and OSError.
     """
-    path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
-    if not fs.exists(path):
-        return feature_records()
-    return [record for record in read_snapshot(fs, path).records if isinstance(record, MetadataRecord)]
+    for path in (f"{metadata_directory}/{METADATA_LOG}/{ZERO_CHECKPOINT}", f"{metadata_directory}/{BOOTSTRAP_FILE}"):
+        if not fs.exists(path):
+            continue
+        try:
+            records = [each for each in read_snapshot(fs, path).records if isinstance(each, MetadataRecord)]
+        except (ProtocolError, RecordsError) as error:
+            raise CorruptFile(path, str(error)) from None
+        if METADATA_VERSION in feature_levels(records):
+            return records
+        if records or path.endswith(BOOTSTRAP_FILE):
+            raise CorruptFile(path, f"has no level of {METADATA_VERSION}")
+    return feature_records()

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from config import BrokerConfig
-from controller.directory_checks import METADATA_LOG
+from controller.directory_checks import METADATA_LOG, has_metadata
 from controller.endpoints import endpoints
 from controller.formatting import formatted_with
 from controller.metadata_log import TOPIC, TOPIC_ID, MetadataLog
@@ -21,7 +21,6 @@ from controller.metadata_snapshot import SnapshotId, read_snapshot, snapshots_in
 from metadata import registration
 from metadata.bulk_records import Changes
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
-from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.registration import NodeIdentity, feature_levels
@@ -47,6 +46,8 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
     Raises DirectoryRefused where this version cannot lead it, MetadataLogDamaged, and the storage's errors.
     """
     path = f"{directory.path}/{METADATA_LOG}"
+    if not has_metadata(directory.fs, directory.path):
+        _check_formatted(directory)
     cuts: list[Cut] = []
     snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
     newest = snapshots[-1].end_offset if snapshots else 0  # records before it need not be complete
@@ -66,7 +67,7 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
     loader = metadata_log.load()
     _check_features(directory.path, loader.image.features)
     if METADATA_VERSION not in loader.image.features:
-        _check_features(directory.path, feature_levels(_first_records(metadata_log)))
+        _check_formatted(directory)
     _check_voters(directory.path, metadata_log, config.node_id)
     return metadata_log, loader
 
@@ -78,19 +79,6 @@ def _newest_intact(fs: FileSystem, path: str, snapshots: Sequence[SnapshotId]) -
             read_snapshot(fs, f"{path}/{snapshot_id.file_name}")
             return snapshot_id.end_offset
     return None
-
-
-def _first_records(metadata_log: MetadataLog) -> list[MetadataRecord]:
-    """Return the records with which the directory was formatted.
-
-    They are in the first snapshot (Apache Kafka 4.4) or in bootstrap.checkpoint, or they are the defaults. Raises
-    DirectoryRefused if they lack the metadata.version, and CorruptFile.
-    """
-    directory = metadata_log.partition_log.directory
-    records = metadata_log.first_records or formatted_with(directory.fs, directory.path)
-    if METADATA_VERSION not in feature_levels(records):
-        raise DirectoryRefused(directory.path, f"was formatted without a level of {METADATA_VERSION}")
-    return records
 
 
 class ActiveLog:
@@ -110,12 +98,12 @@ class ActiveLog:
 
     def lead(self, loader: MetadataLoader, now_ms: int) -> None:
         """Begin the next leader epoch: abort what a former leader left open, bootstrap, register the controller."""
-        config = self._config
+        config, directory = self._config, self._log.partition_log.directory
         self._log.become_leader(config.node_id, now_ms)
         if loader.in_transaction:
             self._append(registration.abort_transaction(self._image), now_ms)
         if METADATA_VERSION not in self._image.features:
-            self._append(registration.bootstrap_records(_first_records(self._log)), now_ms)
+            self._append(registration.bootstrap_records(formatted_with(directory.fs, directory.path)), now_ms)
         listeners = endpoints(config.controller_listeners)
         self._append(registration.register_controller(self._image, self._node, listeners), now_ms)
 
@@ -155,6 +143,11 @@ def _metadata_log_config(config: BrokerConfig) -> LogConfig:
         max_message_bytes=2**31 - 1,
         message_timestamp_after_max_ms=LONG_MAX,
     )
+
+
+def _check_formatted(directory: LogDirectory) -> None:
+    """Check the feature levels that `ActiveLog.lead` will write first."""
+    _check_features(directory.path, feature_levels(formatted_with(directory.fs, directory.path)))
 
 
 def _check_features(path: str, levels: Mapping[str, int]) -> None:

@@ -1,9 +1,9 @@
 """The metadata log, `__cluster_metadata-0`: a partition log whose leader is this node, the only voter of the quorum.
 
 Loading begins with the newest usable snapshot, and continues with the batches after it. The snapshot that formatting
-writes covers no record of the log: the first leader appends its records (KIP-1170). A start begins the next leader
-epoch: it writes quorum-state first and then a LeaderChange record, so that no epoch is used twice. Offsets are the
-log's, and the epoch of a batch is the leader's.
+writes covers no record of the log: the first leader appends its records (KIP-1170, formatting.py). A start begins the
+next leader epoch: it writes quorum-state first and then a LeaderChange record, so that no epoch is used twice. Offsets
+are the log's, and the epoch of a batch is the leader's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from controller.metadata_snapshot import (
 )
 from controller.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from metadata.bulk_records import Changes
-from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replay import ReplayError
@@ -60,8 +59,6 @@ class MetadataLog:
         self.partition_log = partition_log
         self.epoch = 0
         self.quorum = Quorum()
-        #: The records of the snapshot that formatting wrote, for a log that has no feature levels yet.
-        self.first_records: list[MetadataRecord] = []
         self.last_timestamp_ms = 0
         self._fs = partition_log.directory.fs
         self._state_version: int | None = None
@@ -116,16 +113,9 @@ class MetadataLog:
                 continue
             try:
                 snapshot = read_snapshot(self._fs, f"{self.path}/{snapshot_id.file_name}")
-                if snapshot_id.end_offset == 0:
-                    self.first_records = [each for each in snapshot.records if isinstance(each, MetadataRecord)]
-                else:
-                    for value in snapshot.values:
-                        loader.feed_value(value)
+                for value in snapshot.values if snapshot_id.end_offset else ():
+                    loader.feed_value(value)
             except (CorruptFile, ProtocolError, RecordsError, ReplayError) as error:
-                if self.end_offset == 0:  # the log has nothing in its place
-                    raise MetadataLogDamaged(
-                        f"{self.path}: the snapshot with which the directory was formatted is damaged: {error}"
-                    ) from error
                 log.warning("Ignoring a snapshot of the metadata log: %s", error)
                 loader.image = MetadataImage()
                 continue
