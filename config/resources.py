@@ -60,6 +60,7 @@ CHECKED_IN_ORDER = (
     "streams.session.timeout.ms",
     "streams.num.standby.replicas",
     "streams.assignment.interval.ms",
+    "streams.task.offset.interval.ms",
 )
 """The keys with limits, in Kafka's order of checks: the first one that is exceeded is reported."""
 
@@ -76,6 +77,15 @@ def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
     if minimum is not None:
         value = max(value, config.get_int(minimum))
     return value if maximum is None else min(value, config.get_int(maximum))
+
+
+def group_list(config: BrokerConfig, own: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """Return the list for a group: its own, else the broker's."""
+    if key not in own:
+        return tuple(config.get_list(f"group.{key}"))
+    value = GROUP_KEYS[key].read(own[key])
+    assert isinstance(value, tuple)
+    return value
 
 
 def capped_group_numbers(config: BrokerConfig, group_id: str, own: Mapping[str, str]) -> Iterator[str]:

@@ -1,7 +1,10 @@
-"""StreamsGroupHeartbeat v0: join, stay in and leave a streams group (KIP-1071).
+"""StreamsGroupHeartbeat v0-v1: join, stay in and leave a streams group (KIP-1071).
 
-Not served, as in Apache Kafka 4.3: static members, warm-up tasks, offsets of tasks, other topologies than the first,
-regular expressions for source topics.
+Versions: v1 a wider acceptable lag, the status MISSING_CLIENT_TAGS (KAFKA-20744), requests for the description of the
+topology (KIP-1331).
+
+Not served: static members, warm-up tasks; as in Apache Kafka 4.4, other topologies than the first and regular
+expressions for source topics.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.configured import Status
+from coordinator.group.streams.descriptions import request_description
 from coordinator.group.streams.heartbeat import Outcome, new_response
 from coordinator.group.streams.heartbeat import heartbeat as decide
 from metadata.features import STREAMS_VERSION
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.metadata_cache import MetadataCache
+
+FIRST_VERSION_WITH_DESCRIPTIONS = 1
 
 
 @handles(STREAMS_GROUP_HEARTBEAT)
@@ -48,12 +54,16 @@ def streams_group_heartbeat(
         caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
         effects: GroupEffects = Effects()
         try:
-            outcome = decide(shard, request, caller, groups.now(), effects)
+            outcome = decide(shard, request, caller, groups.now(), effects, ctx.api_version)
         except Refused as refusal:
             return refused(refusal.code, refusal.message)
         code = groups.run(shard, effects)
         if code is not ErrorCode.NONE:
             return refused(code)
+        if ctx.api_version >= FIRST_VERSION_WITH_DESCRIPTIONS and groups.settings.streams.describes_topologies:
+            group = shard.streams(request.group_id)
+            if group is not None and request.member_epoch >= 0:
+                request_description(group, outcome.response, groups.now())
         if outcome.missing:
             make_topics(groups, guard, ctx, outcome)
         return groups.after_commit((request.group_id,), outcome.response, refused)

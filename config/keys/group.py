@@ -1,6 +1,20 @@
 """Keys of the group coordinator, its kinds of groups, and committed offsets."""
 
-from ..key import CLUSTER_WIDE, HIGH, INT, INT_MAX, LIST, LONG, LOW, MEDIUM, READ_ONLY, SHORT, STRING, ConfigKey
+from ..key import (
+    CLASS,
+    CLUSTER_WIDE,
+    HIGH,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    READ_ONLY,
+    SHORT,
+    STRING,
+    ConfigKey,
+)
 from ..validators import ListOf, OneOf, Range
 from .why_inert import NO_JAVA_PERSISTER, NO_LINGER, NO_SUCH_THREADS, NO_WRITE_BUFFER
 
@@ -128,6 +142,16 @@ GROUP_KEYS = (
         doc="Number of standbys of each stateful task."),
     ConfigKey("group.streams.max.standby.replicas", INT, 2, Range(0), MEDIUM, READ_ONLY,
         doc="Highest number of standbys that a streams group may set."),
+    ConfigKey("group.streams.acceptable.recovery.lag", LONG, 10000, Range(0), MEDIUM, READ_ONLY, internal=True,
+        doc="Lag of a changelog up to which members of streams groups may take a task over at once."),
+    ConfigKey("group.streams.task.offset.interval.ms", INT, 60000, Range(1), MEDIUM, READ_ONLY, internal=True,
+        doc="How often members of streams groups report the offsets of their tasks."),
+    ConfigKey("group.streams.min.task.offset.interval.ms", INT, 15000, Range(1), MEDIUM, READ_ONLY, internal=True,
+        doc="Lowest interval of task offsets that a streams group may set."),
+    ConfigKey("group.streams.rack.aware.assignment.tags", LIST, (), None, LOW, READ_ONLY,
+        doc="Client tags that members of streams groups must have; those without get a status."),
+    ConfigKey("group.streams.topology.description.plugin.class", CLASS, None, None, MEDIUM, READ_ONLY,
+        doc="If set, to any class, the broker keeps the descriptions of streams topologies in memory."),
     ConfigKey("offset.metadata.max.bytes", INT, 4096, None, HIGH, READ_ONLY,
         doc="Largest metadata that a client may store with an offset."),
     ConfigKey("offsets.commit.timeout.ms", INT, 5000, Range(1), HIGH, READ_ONLY,

@@ -1,6 +1,6 @@
 """Keys of the smaller resources: groups, client metrics subscriptions, users and clients."""
 
-from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, MEDIUM, STRING, ConfigKey
+from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, LOW, MEDIUM, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
 from .special import OFFSET_RESET
 
@@ -40,6 +40,9 @@ GROUP_RESOURCE_KEYS = (
     ConfigKey("share.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.share.session.timeout.ms", 1),),
         doc="Time without a heartbeat after which a member is removed from the share group."),
+    ConfigKey("streams.acceptable.recovery.lag", LONG, 10000, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.streams.acceptable.recovery.lag", 1),),
+        doc="Lag of a changelog up to which a member may take a task over at once."),
     ConfigKey("streams.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.assignment.interval.ms", 1),),
         doc="Shortest time between two assignments of the streams group."),
@@ -52,9 +55,15 @@ GROUP_RESOURCE_KEYS = (
     ConfigKey("streams.num.standby.replicas", INT, 0, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.num.standby.replicas", 1),),
         doc="Number of standbys of each stateful task."),
+    ConfigKey("streams.rack.aware.assignment.tags", LIST, (), None, LOW, CLUSTER_WIDE,
+        synonyms=(("group.streams.rack.aware.assignment.tags", 1),),
+        doc="Client tags that the streams group's members must have; those without get a status."),
     ConfigKey("streams.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.session.timeout.ms", 1),),
         doc="Time without a heartbeat after which a member is removed from the streams group."),
+    ConfigKey("streams.task.offset.interval.ms", INT, 60000, Range(1), MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.streams.task.offset.interval.ms", 1),),
+        doc="How often members report the offsets of their tasks."),
 )
 # fmt: on
 

@@ -45,6 +45,9 @@ class StreamsGroupConfig(msgspec.Struct, frozen=True):
     assignment_interval_ms: int = 1_000  # streams.assignment.interval.ms
     initial_rebalance_delay_ms: int = 3_000  # streams.initial.rebalance.delay.ms
     num_standby_replicas: int = 0  # streams.num.standby.replicas
+    acceptable_recovery_lag: int = 10_000  # streams.acceptable.recovery.lag
+    task_offset_interval_ms: int = 60_000  # streams.task.offset.interval.ms
+    rack_aware_tags: tuple[str, ...] = ()  # streams.rack.aware.assignment.tags
 
 
 class Cluster(Protocol):

@@ -36,6 +36,8 @@ class StreamsSettings(msgspec.Struct, frozen=True):
     """Settings of streams groups (KIP-1071) that a group cannot override; StreamsGroupConfig has the others."""
 
     max_size: int = 2_147_483_647  # group.streams.max.size
+    #: Whether group.streams.topology.description.plugin.class is set.
+    describes_topologies: bool = False
 
 
 class ShareSettings(msgspec.Struct, frozen=True):

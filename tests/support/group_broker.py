@@ -45,6 +45,11 @@ DEFAULTS = {
     "group.streams.assignment.interval.ms": 0,
     "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.num.standby.replicas": 0,
+    "group.streams.acceptable.recovery.lag": 10_000,
+    "group.streams.task.offset.interval.ms": 60_000,
+    "group.streams.min.task.offset.interval.ms": 15_000,
+    "group.streams.rack.aware.assignment.tags": (),
+    "group.streams.topology.description.plugin.class": None,
     "group.coordinator.rebalance.protocols": ("classic", "consumer", "streams"),
 }
 

@@ -120,6 +120,7 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _CLUSTER_ACTION,
         ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
         ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_streams,
+        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _MEMBER,
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: groups.describe_share_offsets,
         ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.alter_offsets,
         ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.delete_offsets,

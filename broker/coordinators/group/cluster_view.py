@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from config.resources import group_number
+from config.resources import group_list, group_number
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from metadata.image import ResourceType, TopicImage
 from metadata.replay import Delta
@@ -35,14 +35,17 @@ _SHARE_KEYS = (
     "group.share.heartbeat.interval.ms",
     "group.share.assignment.interval.ms",
 )
-#: In the order of StreamsGroupConfig.
+#: In the order of StreamsGroupConfig, without the tags.
 _STREAMS_KEYS = (
     "group.streams.session.timeout.ms",
     "group.streams.heartbeat.interval.ms",
     "group.streams.assignment.interval.ms",
     "group.streams.initial.rebalance.delay.ms",
     "group.streams.num.standby.replicas",
+    "group.streams.acceptable.recovery.lag",
+    "group.streams.task.offset.interval.ms",
 )
+_STREAMS_TAGS = "group.streams.rack.aware.assignment.tags"
 
 
 class BoundedCache(dict[K, V]):
@@ -127,7 +130,10 @@ class ClusterView:
         return ConsumerGroupConfig(*self._group_settings(group_id, _CONSUMER_KEYS))
 
     def _read_streams_config(self, group_id: str) -> StreamsGroupConfig:
-        return StreamsGroupConfig(*self._group_settings(group_id, _STREAMS_KEYS))
+        own = self._image.config(ResourceType.GROUP, group_id)
+        tags = group_list(self._config, own, _STREAMS_TAGS.removeprefix("group."))
+        session, beat, assignment, delay, standbys, lag, offsets = self._group_settings(group_id, _STREAMS_KEYS)
+        return StreamsGroupConfig(session, beat, assignment, delay, standbys, lag, offsets, tags)
 
     def _read_share_config(self, group_id: str) -> ShareGroupConfig:
         return ShareGroupConfig(*self._group_settings(group_id, _SHARE_KEYS))

@@ -68,7 +68,10 @@ def read_settings(config: BrokerConfig) -> GroupSettings:
             max_size=config.get_int("group.share.max.size"),
             initialize_retry_interval_ms=config.get_int("group.share.initialize.retry.interval.ms"),
         ),
-        streams=StreamsSettings(max_size=config.get_int("group.streams.max.size")),
+        streams=StreamsSettings(
+            max_size=config.get_int("group.streams.max.size"),
+            describes_topologies=config.get_str("group.streams.topology.description.plugin.class") is not None,
+        ),
     )
 
 

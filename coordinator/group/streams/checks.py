@@ -48,12 +48,6 @@ def check_request(request: Struct) -> None:
 def _check_supported(request: Struct) -> None:
     if request.instance_id is not None:
         raise bad_request("Static membership is not yet supported.")
-    if request.task_offsets is not None:
-        raise bad_request("TaskOffsets are not supported yet.")
-    if request.task_end_offsets is not None:
-        raise bad_request("TaskEndOffsets are not supported yet.")
-    if request.warmup_tasks:
-        raise bad_request("WarmupTasks are not supported yet.")
     if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
         raise bad_request("Regular expressions for source topics are not supported yet.")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.shard import GroupShard
-from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.group import StreamsGroup, TaskOffsets
 from coordinator.group.streams.leave import existing_group
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.tasks import Tasks
@@ -14,6 +14,9 @@ from coordinator.group.streams.topology import TopicInfo
 from protocol.java_order import hash_order, java_hash
 from protocol.messages import streams_group_describe as messages
 from protocol.schema import Struct
+
+#: The name of the only assignor (group.streams.assignors).
+ASSIGNOR = "sticky"
 
 
 def describe(shard: GroupShard, group_id: str) -> Struct:
@@ -25,7 +28,8 @@ def describe(shard: GroupShard, group_id: str) -> Struct:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         topology=describe_topology(group),
-        members=[describe_member(member, group.targets.get(member.member_id)) for member in group.members.values()],
+        members=[describe_member(group, member) for member in group.members.values()],
+        assignor_name=ASSIGNOR,
     )
 
 
@@ -91,10 +95,11 @@ def _topics(topics: Iterable[TopicInfo]) -> list[Struct]:
     ]
 
 
-def describe_member(member: StreamsMember, target: Tasks | None) -> Struct:
+def describe_member(group: StreamsGroup, member: StreamsMember) -> Struct:
     """Describe a member. Its assignment leaves out the tasks that it has to give up."""
     endpoint, has = member.endpoint, member.assigned
-    wanted = target or Tasks()
+    wanted = group.targets.get(member.member_id) or Tasks()
+    reported = group.soft.task_offsets.get(member.member_id, TaskOffsets())
     return messages.Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -109,6 +114,8 @@ def describe_member(member: StreamsMember, target: Tasks | None) -> Struct:
             messages.KeyValue(key=key, value=member.client_tags[key])
             for key in hash_order(list(member.client_tags), java_hash)
         ],
+        task_offsets=_task_offsets(reported.offsets),
+        task_end_offsets=_task_offsets(reported.end_offsets),
         assignment=messages.Assignment(
             active_tasks=_task_ids(has.active),
             standby_tasks=_task_ids(has.standby),
@@ -120,6 +127,13 @@ def describe_member(member: StreamsMember, target: Tasks | None) -> Struct:
             warmup_tasks=_task_ids(wanted.warmup),
         ),
     )
+
+
+def _task_offsets(reported: Iterable[Struct]) -> list[Struct]:
+    return [
+        messages.TaskOffset(subtopology_id=each.subtopology_id, partition=each.partition, offset=each.offset)
+        for each in sorted(reported, key=lambda each: (string_rank(each.subtopology_id), each.partition))
+    ]
 
 
 def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[Struct]:

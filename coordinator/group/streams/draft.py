@@ -18,7 +18,14 @@ class Draft(ModernDraft[StreamsGroup]):
 
     def bump(self, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]) -> None:
         """Move the group to its next epoch."""
-        self.bump_by(group_record, metadata_hash, validated_topology_epoch, assignment_configs)
+        self.bump_by(
+            group_record,
+            metadata_hash,
+            validated_topology_epoch,
+            assignment_configs,
+            self.group.stored_description_epoch,
+            self.group.failed_description_epoch,
+        )
 
     def remember(self, change: Callable[[VolatileState], None]) -> None:
         """Change state that is not stored. A new group loses the change and computes it again at its next heartbeat."""

@@ -6,7 +6,7 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -25,6 +25,8 @@ from protocol.schema import Struct
 
 #: The epoch of a new group; its first member bumps it.
 FIRST_EPOCH = 1
+#: The epoch of the topology whose description is stored, if there is none.
+NO_DESCRIPTION = -1
 
 NOBODY: Collection[str] = ()
 
@@ -44,12 +46,29 @@ class StreamsGroupState(Enum):
     """All members have their targets."""
 
 
+class Solicitation(msgspec.Struct, frozen=True):
+    """A request for the description of the topology of `epoch`: no member is asked again before `until_ms` (ticks)."""
+
+    epoch: int
+    attempts: int
+    until_ms: float
+
+
+class TaskOffsets(msgspec.Struct, frozen=True):
+    """The positions of a member's tasks in their changelogs, and the ends of these, as the member reports them."""
+
+    offsets: Sequence[Struct] = ()
+    end_offsets: Sequence[Struct] = ()
+
+
 class VolatileState(msgspec.Struct):
     """The state of a group that is not stored.
 
     - `configured`: its topology in the cluster, for the version `checked_version` of the topics.
     - `shutdown_by`: the member that requested the shutdown of the whole application.
     - `endpoints`: the partitions of each member's endpoint, as of `endpoint_epoch`.
+    - `task_offsets`: by member.
+    - `description`: a topology's epoch and description; `solicitation`: the last request for it.
     """
 
     configured: ConfiguredTopology | None = None
@@ -57,6 +76,9 @@ class VolatileState(msgspec.Struct):
     shutdown_by: str | None = None
     endpoint_epoch: int = 0
     endpoints: dict[str, Struct] = field(default_factory=dict)
+    task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
+    description: tuple[int, Struct] | None = None
+    solicitation: Solicitation | None = None
 
 
 class StreamsGroup(ModernGroup):
@@ -68,10 +90,12 @@ class StreamsGroup(ModernGroup):
         "_warmup",
         "assignment_configs",
         "epoch",
+        "failed_description_epoch",
         "group_id",
         "members",
         "metadata_hash",
         "soft",
+        "stored_description_epoch",
         "target_epoch",
         "target_timestamp_ms",
         "targets",
@@ -87,6 +111,8 @@ class StreamsGroup(ModernGroup):
         self.metadata_hash = 0
         self.validated_topology_epoch = 0
         self.assignment_configs: Mapping[str, str] = {}
+        self.stored_description_epoch = NO_DESCRIPTION
+        self.failed_description_epoch = NO_DESCRIPTION
         self.target_epoch = FIRST_EPOCH
         self.target_timestamp_ms = 0
         self.topology: Topology | None = None
@@ -123,6 +149,18 @@ class StreamsGroup(ModernGroup):
         """Return whether the group has members and its application reads the topic."""
         return bool(self.members) and self.topology is not None and topic in self.topology.source_subtopologies
 
+    @property
+    def stored_epochs(self) -> GroupEpoch:
+        """The content of the group's own record."""
+        return GroupEpoch(
+            self.epoch,
+            self.metadata_hash,
+            self.validated_topology_epoch,
+            self.assignment_configs,
+            self.stored_description_epoch,
+            self.failed_description_epoch,
+        )
+
     # -- owners of tasks --------------------------------------------------------------------------------------------
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
@@ -153,6 +191,8 @@ class StreamsGroup(ModernGroup):
             self.epoch, self.metadata_hash = content.epoch, content.metadata_hash
             self.validated_topology_epoch = content.validated_topology_epoch
             self.assignment_configs = content.assignment_configs
+            self.stored_description_epoch = content.stored_description_epoch
+            self.failed_description_epoch = content.failed_description_epoch
         elif record.record_type == stored.TARGET_EPOCH:
             target = content if isinstance(content, TargetEpoch) else TargetEpoch(-1, 0)
             self.target_epoch, self.target_timestamp_ms = target.epoch, target.timestamp_ms
@@ -169,6 +209,7 @@ class StreamsGroup(ModernGroup):
             if old is not None:
                 self._put(old, None)
                 self.soft.endpoints.pop(member_id, None)
+                self.soft.task_offsets.pop(member_id, None)
             if not self.members:
                 self.soft.shutdown_by = None
             return

@@ -7,7 +7,7 @@ ahead of them; move the member one step towards its target. Most heartbeats chan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import field
@@ -27,7 +27,7 @@ from coordinator.group.streams import checks
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.endpoints import all_endpoints
-from coordinator.group.streams.group import StreamsGroup, VolatileState
+from coordinator.group.streams.group import StreamsGroup, TaskOffsets, VolatileState
 from coordinator.group.streams.leave import leave
 from coordinator.group.streams.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
 from coordinator.group.streams.reconcile import Reconciliation
@@ -41,6 +41,7 @@ from protocol.schema import Struct
 
 new_response = messages.STREAMS_GROUP_HEARTBEAT.response.new
 NOT_READY = -1
+FIRST_VERSION_KNOWING_MISSING_TAGS = 1
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -50,7 +51,9 @@ class Outcome(msgspec.Struct, frozen=True):
     missing: Mapping[str, TopicInfo] = field(default_factory=dict)
 
 
-def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Outcome:
+def heartbeat(
+    shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects, api_version: int = 0
+) -> Outcome:
     """Decide a heartbeat.
 
     Raises Refused, without effects: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND (also for a group of
@@ -79,6 +82,10 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     draft.after.append(lambda _: draft.extend_session(member_id))
     response = answer(draft, old, member, request, configured)
     response.status = statuses(draft, member, topology, configured, target, request)
+    if api_version >= FIRST_VERSION_KNOWING_MISSING_TAGS:
+        response.status += missing_tags(member, shard.cluster.streams_config(group.group_id).rack_aware_tags)
+    if request.task_offsets is not None or request.task_end_offsets is not None:
+        keep_task_offsets(draft, request)
     draft.carry_out(effects)
     return Outcome(response, configured.missing)
 
@@ -212,10 +219,13 @@ def answer(
 ) -> Struct:
     """Return the response without its statuses. It has tasks for a member that joins or whose tasks have changed."""
     group, shard = draft.group, draft.shard
+    config = shard.cluster.streams_config(group.group_id)
     response = new_response(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=shard.cluster.streams_config(group.group_id).heartbeat_interval_ms,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        acceptable_recovery_lag=config.acceptable_recovery_lag,
+        task_offset_interval_ms=config.task_offset_interval_ms,
     )
     known, endpoint_epoch = dict(group.soft.endpoints), group.soft.endpoint_epoch
     if request.member_epoch == JOINING_EPOCH or member.assigned != old.assigned:
@@ -278,6 +288,31 @@ def statuses(
         )
         updated.append(status(Status.SHUTDOWN_APPLICATION, detail))
     return updated
+
+
+def missing_tags(member: StreamsMember, tags: Sequence[str]) -> list[Struct]:
+    """Return the status of a member that lacks tags by which standbys are distributed; [] if it has all."""
+    missing = [tag for tag in tags if tag not in member.client_tags]
+    if not missing:
+        return []
+    detail = (
+        f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. Configure them via"
+        " 'client.tag.<tagKey>' in your Streams config."
+    )
+    return [status(Status.MISSING_CLIENT_TAGS, detail)]
+
+
+def keep_task_offsets(draft: Draft, request: Struct) -> None:
+    """Keep the offsets that a member reports, for descriptions of the group."""
+
+    def keep(soft: VolatileState) -> None:
+        known = soft.task_offsets.get(request.member_id, TaskOffsets())
+        soft.task_offsets[request.member_id] = TaskOffsets(
+            known.offsets if request.task_offsets is None else request.task_offsets,
+            known.end_offsets if request.task_end_offsets is None else request.task_end_offsets,
+        )
+
+    draft.remember(keep)
 
 
 def request_shutdown(soft: VolatileState, member_id: str) -> None:

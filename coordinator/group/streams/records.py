@@ -31,13 +31,16 @@ GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
 class GroupEpoch(msgspec.Struct, frozen=True):
     """A group's epoch, the hash of its topics, the epoch of the validated topology, and the settings of its assignment.
 
-    The epoch of the validated topology is -1 if there is none.
+    The epoch of the validated topology is -1 if there is none. So are the epochs of the topology whose description is
+    stored, and of one whose description cannot be stored (KIP-1331). A stored epoch of -2 is uncertain.
     """
 
     epoch: int
     metadata_hash: int
     validated_topology_epoch: int
     assignment_configs: Mapping[str, str]
+    stored_description_epoch: int = -1
+    failed_description_epoch: int = -1
 
 
 class Current(msgspec.Struct, frozen=True):
@@ -65,12 +68,21 @@ def _group_struct(group: GroupEpoch) -> Struct:
             messages.LastAssignmentConfig(key=key, value=group.assignment_configs[key])
             for key in sorted(group.assignment_configs)
         ],
+        stored_description_topology_epoch=group.stored_description_epoch,
+        failed_description_topology_epoch=group.failed_description_epoch,
     )
 
 
 def _group(stored: Struct) -> GroupEpoch:
     configs = {config.key: config.value for config in stored.last_assignment_configs or ()}
-    return GroupEpoch(stored.epoch, stored.metadata_hash, stored.validated_topology_epoch, configs)
+    return GroupEpoch(
+        stored.epoch,
+        stored.metadata_hash,
+        stored.validated_topology_epoch,
+        configs,
+        stored.stored_description_topology_epoch,
+        stored.failed_description_topology_epoch,
+    )
 
 
 def _member_struct(member: StreamsMember) -> Struct:
@@ -230,9 +242,22 @@ class StreamsRecord(ModernRecord[Content], frozen=True):
 
 
 def group_record(
-    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]
+    group_id: str,
+    epoch: int,
+    metadata_hash: int,
+    validated_topology_epoch: int,
+    assignment_configs: Mapping[str, str],
+    stored_description_epoch: int = -1,
+    failed_description_epoch: int = -1,
 ) -> StreamsRecord:
-    content = GroupEpoch(epoch, metadata_hash, validated_topology_epoch, assignment_configs)
+    content = GroupEpoch(
+        epoch,
+        metadata_hash,
+        validated_topology_epoch,
+        assignment_configs,
+        stored_description_epoch,
+        failed_description_epoch,
+    )
     return StreamsRecord(group_id, GROUP, "", content)
 
 

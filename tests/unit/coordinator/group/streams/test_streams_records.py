@@ -49,7 +49,7 @@ TOPOLOGY = topology(
 @pytest.mark.parametrize(
     "record",
     [
-        StreamsRecord("g", stored.GROUP, "", GroupEpoch(3, -7, 2, {"num.standby.replicas": "1"})),
+        StreamsRecord("g", stored.GROUP, "", GroupEpoch(3, -7, 2, {"num.standby.replicas": "1"}, -2, 1)),
         StreamsRecord("g", stored.TARGET_EPOCH, "", TargetEpoch(3, 1_700_000_000_000)),
         StreamsRecord(
             "g", stored.TARGET, "m", Tasks({"0": frozenset({1, 0})}, {"1": frozenset({2})}, {"2": frozenset({3})})
