@@ -177,7 +177,7 @@ def test_contradictory_log_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("feature", "level"), [("metadata.version", 31), ("metadata.version", 6), ("group.version", 2), ("new.feature", 1)]
+    ("feature", "level"), [("metadata.version", 34), ("metadata.version", 6), ("group.version", 2), ("new.feature", 1)]
 )
 def test_unknown_features_are_refused(tmp_path: Path, feature: str, level: int):
     """Records of a later release would be misread."""
