@@ -109,6 +109,8 @@ def make_ready(
             if path == metadata_directory and properties is None and (in_log or not static_quorum):
                 quorum = None if static_quorum else quorum_of(node_id, directory_id, controllers)
                 _write_first_snapshot(fs, path, records if in_log else (), quorum, now_ms)
+            elif properties is None:  # an interrupted format may have left one, which would have precedence
+                fs.remove(f"{path}/{METADATA_LOG}/{ZERO_CHECKPOINT}")
             properties = MetaProperties(cluster, node_id, id_text(directory_id))
             write_meta_properties(fs, path, properties)
         assert properties.directory_id is not None

@@ -17,6 +17,7 @@ from controller.formatting import (
     make_ready,
 )
 from controller.metadata_snapshot import read_snapshot
+from metadata.features import BOOTSTRAP_FEATURES
 from metadata.image import Endpoint
 from metadata.registration import feature_records
 from storage.checkpoints import read_meta_properties
@@ -107,6 +108,15 @@ def test_half_formatted_directory_is_formatted_again(tmp_path: Path):
 
     assert node.cluster_id == id_text(b"7" * 16)
     assert read_meta_properties(LOCAL, str(tmp_path / "a")) is not None
+
+
+def test_format_after_an_interrupted_one_of_another_release(tmp_path: Path):
+    """The first snapshot of the interrupted one does not count."""
+    start(tmp_path / "a", features={**BOOTSTRAP_FEATURES, "metadata.version": 33}, static_quorum=True)
+    (tmp_path / "a/meta.properties").unlink()
+    start(tmp_path / "a", static_quorum=True)
+
+    assert formatted_with(LOCAL, str(tmp_path / "a")) == feature_records()
 
 
 @pytest.mark.parametrize("formatted", [["b"], ["b", "c"]])
