@@ -17,20 +17,21 @@ from pathlib import Path
 
 from broker.requests.served_api import ServedApi, discover
 from config.generated_pages import write_pages
+from protocol.kafka_release import KAFKA_LINE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 
 APIS_PAGE = Path("docs/generated/apis.md")
 
-_HEAD = """\
+_HEAD = f"""\
 # APIs
 
 Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
 
-The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka 4.4, which
-removed older ones; `pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served, with two
-exceptions: without `metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does, and
-without legacy versions it lists Produce from version 0, as Kafka does.
+The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka {KAFKA_LINE},
+which removed older ones; `pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served,
+with two exceptions: without `metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does,
+and without legacy versions it lists Produce from version 0, as Kafka does.
 """
 
 _SERVED_HEAD = """

@@ -36,6 +36,7 @@ _CLASSES = {
     "kafka.tools.DumpLogSegments": "kafka-dump-log",
     "kafka.tools.StorageTool": "kafka-storage",
     "org.apache.kafka.tools.AclCommand": "kafka-acls",
+    "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
 }

@@ -19,12 +19,14 @@ from pyspark.sql import SparkSession
 from pybroker.pipeline.session import open_session
 from pybroker.pipeline.spec import Kafka, Parse, Pipeline, Sink, Source, Spark, Stream
 from tests.support.brokers import BROKERS, RunningBroker
-from tests.support.jars import kafka_classpath, kafka_jars
+from tests.support.jars import KAFKA_LINE, kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
 from tests.support.postgres import DRIVER
 from tests.support.spark_ways import KEY
 
 JAVA_SOURCES = Path(__file__).parent / "java"
+#: Classes whose Apache Kafka has other names in each release.
+SOURCES_OF_RELEASE = Path(__file__).parent / ("java_4.4" if KAFKA_LINE >= (4, 4) else "java_4.3")
 
 StartBroker = Callable[..., RunningBroker]
 
@@ -87,7 +89,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Compile our Java programs; return the jars of Apache Kafka, with which a class data archive begins, and them."""
     classes = tmp_path_factory.mktemp("classes")
-    compile_java(sorted(JAVA_SOURCES.glob("*.java")), kafka_jars(), classes)
+    sources = [*sorted(JAVA_SOURCES.glob("*.java")), *sorted(SOURCES_OF_RELEASE.glob("*.java"))]
+    compile_java(sources, kafka_jars(), classes)
     return [kafka_classpath(), classes, JAVA_SOURCES]
 
 

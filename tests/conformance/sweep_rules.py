@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from protocol.schema import Struct
 from tests.support.answers import Rules
+from tests.support.config_facts import config_facts
 
 # Ids that are chosen at run time. Each stands for one recorded id wherever that occurs
 IDS = {
@@ -27,6 +28,7 @@ IDS = {
 UNORDERED = {
     "ApiVersions.finalized_features": "name",
     "CreatePartitions.results": "name",
+    "DeleteGroups.results": "group_id",
     "DeleteRecords.topics[].partitions": "partition_index",
     "DeleteTopics.responses": "name",
     "DescribeLogDirs.results[].topics[].partitions": "partition_index",
@@ -50,12 +52,20 @@ IGNORED = {
     "DescribeQuorum.nodes[].listeners[].host": "name of the machine",
     "DescribeTransactions.transaction_states[].transaction_start_time_ms": "time",
     "GetTelemetrySubscriptions.subscription_id": "id: a checksum over the client's random instance id",
+    "ApiVersions.api_keys[].max_version": "4.4 has newer versions than the recorded 4.3 (test_api_versions.py)",
     "Produce.responses[].partition_responses[].record_errors[].batch_index_error_message": "names the time of day",
 }
+
+#: Keys that the recorded 4.3 did not have.
+NEW_CONFIGS = frozenset(config_facts("changed-configs-4.3.1-to-4.4.0"))
 
 COMPARED = {
     # Our quorum has its voters in the log, the references have theirs in the configuration
     "ApiVersions.finalized_features": lambda feature: feature.name != "kraft.version",
+    # 4.4 has newer levels than the recorded 4.3
+    "ApiVersions.supported_features": lambda feature: feature.name not in ("metadata.version", "share.version"),
+    "ApiVersions.api_keys": lambda api: api.api_key not in (93, 94),
+    "DescribeConfigs.results[].configs": lambda config: config.name not in NEW_CONFIGS,
 }
 
 LEFT_OUT = {

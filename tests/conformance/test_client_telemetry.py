@@ -18,6 +18,7 @@ from protocol.primitives import ZERO_UUID
 from protocol.records.compression import Codec, compress
 from tests.support.brokers import HOST, OurBroker
 from tests.support.eventually import eventually
+from tests.support.jars import KAFKA_VERSION
 from tests.support.java import JavaRunner
 from tests.support.otlp import counter, gauge, point, report
 from tests.support.ports import free_port, free_ports
@@ -103,7 +104,7 @@ def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
     assert [1500] in reports, reports
     ((labels, _),) = of_client(found, producer)[sent]
     assert labels["client_software_name"] == "apache-kafka-java"
-    assert labels["client_software_version"] == "4.3.1"
+    assert labels["client_software_version"] == KAFKA_VERSION
     assert len(labels["client_instance_id"]) == 22
     assert of_client(found, "silent") == {}
     assert len(of_client(found, producer)) > 50

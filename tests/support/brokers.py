@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
+from metadata.releases import DEFAULT_RELEASE
 from tests.support.eventually import eventually
 from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
@@ -154,12 +155,12 @@ class OurBroker(RunningBroker):
 
 
 class KafkaBroker(RunningBroker):
-    """Apache Kafka, one node that is broker and controller (KRaft)."""
+    """Apache Kafka, one node that is broker and controller (KRaft), at the feature levels of a new pybroker."""
 
     kind = "kafka"
     start_timeout_s = 180
     _quorum_port: int | None = None
-    _format_options: tuple[str, ...] = ()
+    _format_options: tuple[str, ...] = ("--release-version", DEFAULT_RELEASE)
 
     def _own_properties(self) -> dict[str, str]:
         if self._quorum_port is None:
@@ -194,7 +195,7 @@ class KafkaBroker(RunningBroker):
 class StandaloneKafka(KafkaBroker):
     """An Apache Kafka whose metadata log names its voter (kraft.version 1), as that of a new pybroker does."""
 
-    _format_options = ("--standalone",)
+    _format_options = (*KafkaBroker._format_options, "--standalone")
 
     def _own_properties(self) -> dict[str, str]:
         own = super()._own_properties()

@@ -1,13 +1,20 @@
-"""The jars that tests run: Apache Kafka, its clients and its console tools."""
+"""The jars that tests run: Apache Kafka, its clients and its console tools.
+
+`PYBROKER_TEST_KAFKA_VERSION` selects another release than the one that the project follows (protocol/kafka_release.py).
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
+from protocol import kafka_release
 from pybroker.pipeline.jars import Artifact, resolve
 
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = os.environ.get("PYBROKER_TEST_KAFKA_VERSION") or kafka_release.KAFKA_VERSION
+#: Such as (4, 4).
+KAFKA_LINE = tuple(int(number) for number in KAFKA_VERSION.split(".")[:2])
 
 _KAFKA = (
     Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),

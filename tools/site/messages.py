@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from broker.requests.served_api import ServedApi, discover
 from protocol.api_keys import ApiKey
+from protocol.kafka_release import KAFKA_LINE
 from protocol.primitives import Primitive
 from protocol.registry import API_BY_KEY
 from protocol.schema import UNSET, Api, Array, Field, Message, StructType
@@ -38,7 +39,7 @@ def _page(api: Api, served: ServedApi | None) -> str:
         ("key", str(api.key)),
         ("versions with a schema", str(api.versions)),
         ("served", str(served.served) if served is not None else "no: a request closes the connection"),
-        ("of Apache Kafka 4.3", str(api.current)),
+        (f"of Apache Kafka {KAFKA_LINE}", str(api.current)),
         ("flexible", str(api.flexible)),
     )
     return "".join(

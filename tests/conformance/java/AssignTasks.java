@@ -3,22 +3,23 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import org.apache.kafka.coordinator.group.streams.assignor.AssignmentMemberSpec;
-import org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl;
-import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
-import org.apache.kafka.coordinator.group.streams.assignor.TopologyDescriber;
 
 /** Assigns tasks as Apache Kafka's broker does: a streams group a line on stdin, its targets a line on stdout. */
 public final class AssignTasks {
+    /** A member of the group with its tasks. */
+    record Member(String process, Map<String, Set<Integer>> active, Map<String, Set<Integer>> standby) { }
+
+    /** A subtopology: its number of tasks, and whether these have state. */
+    record Subtopology(int tasks, boolean isStateful) { }
+
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] args) throws Exception {
@@ -28,34 +29,16 @@ public final class AssignTasks {
     }
 
     private static Map<String, List<Map<String, Set<Integer>>>> assign(JsonNode group) {
-        Map<String, AssignmentMemberSpec> members = new HashMap<>();
+        Map<String, Member> members = new HashMap<>();
         for (JsonNode member : group.get("members"))
-            members.put(member.get("id").asText(), new AssignmentMemberSpec(
-                Optional.empty(), Optional.empty(), tasks(member.get("active")), tasks(member.get("standby")), Map.of(),
-                member.get("process").asText(), Map.of(), Map.of(), Map.of()));
-        JsonNode subtopologies = group.get("subtopologies");
-        TopologyDescriber topology = new TopologyDescriber() {
-            @Override
-            public List<String> subtopologies() {
-                List<String> names = new ArrayList<>();
-                subtopologies.fieldNames().forEachRemaining(names::add);
-                return names;
-            }
-
-            @Override
-            public int maxNumInputPartitions(String name) {
-                return subtopologies.get(name).get(0).asInt();
-            }
-
-            @Override
-            public boolean isStateful(String name) {
-                return subtopologies.get(name).get(1).asBoolean();
-            }
-        };
-        Map<String, String> configs = Map.of("num.standby.replicas", group.get("standbys").asText());
+            members.put(member.get("id").asText(), new Member(
+                member.get("process").asText(), tasks(member.get("active")), tasks(member.get("standby"))));
+        Map<String, Subtopology> subtopologies = new LinkedHashMap<>();
+        group.get("subtopologies").fields().forEachRemaining(each -> subtopologies.put(
+            each.getKey(), new Subtopology(each.getValue().get(0).asInt(), each.getValue().get(1).asBoolean())));
         Map<String, List<Map<String, Set<Integer>>>> targets = new TreeMap<>();
-        new StickyTaskAssignor().assign(new GroupSpecImpl(members, configs), topology).members().forEach((id, target) ->
-            targets.put(id, List.of(sorted(target.activeTasks()), sorted(target.standbyTasks()))));
+        Assignor.assign(members, subtopologies, group.get("standbys").asInt()).forEach((id, target) ->
+            targets.put(id, target.stream().map(AssignTasks::sorted).toList()));
         return targets;
     }
 

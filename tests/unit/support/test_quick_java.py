@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.pipeline.java import find_java
+from tests.support.jars import KAFKA_VERSION
 from tests.support.quick_java import use_quick_java
 
 
@@ -43,7 +44,8 @@ def test_launcher_does_not_call_itself(java: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("classpath", "archive"), [("/a/pyspark/jars/*", "spark.jsa"), ("/b/kafka-4.3.1/*", "kafka.jsa"), ("/c", None)]
+    ("classpath", "archive"),
+    [("/a/pyspark/jars/*", "spark.jsa"), (f"/b/kafka-{KAFKA_VERSION}/*", "kafka.jsa"), ("/c", None)],
 )
 def test_jvm_starts_with_the_archive_of_its_jars(
     java: Path, tmp_path: Path, classpath: str, archive: str | None

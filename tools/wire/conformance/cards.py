@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from protocol.api_keys import ApiKey
+from protocol.kafka_release import KAFKA_LINE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 from tools.wire.conformance import cluster_probes, data_probes, group_probes
@@ -59,7 +60,9 @@ def card(stage: Stage, api: Api, version: int) -> Card:
     if probe is None:
         return Card(api.key, api.name, version, Result.NOT_ASKED, _reason(api.key))
     if version not in api.current:
-        return Card(api.key, api.name, version, Result.NOT_ASKED, "a version that Apache Kafka 4.3 does not have")
+        return Card(
+            api.key, api.name, version, Result.NOT_ASKED, f"a version that Apache Kafka {KAFKA_LINE} does not have"
+        )
     if probe.newest is not None and version > probe.newest:
         return Card(api.key, api.name, version, Result.NOT_ASKED, "for brokers")
     why = _wrong(stage, probe, api, version)
@@ -84,6 +87,8 @@ def _wrong(stage: Stage, probe: Probe, api: Api, version: int) -> str | None:
 def _reason(key: int) -> str:
     if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
         return "for listeners with SASL"
-    if key in (ApiKey.UPDATE_FEATURES, ApiKey.UNREGISTER_BROKER, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
+    if key in (ApiKey.UPDATE_FEATURES, ApiKey.UNREGISTER_BROKER, ApiKey.UNREGISTER_CONTROLLER):
+        return "it would change the cluster"
+    if key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
         return "it would change the cluster"
     return "for brokers, or for one kind of client alone"

@@ -131,7 +131,8 @@ def _txn_commit(stage: Stage, version: int) -> dict[str, Any]:
     fields = {**producer, "group_id": stage.name}
     stage.ask(ADD_OFFSETS_TO_TXN, stage.newest(ADD_OFFSETS_TO_TXN), fields, Destination.TRANSACTION)
     partition = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
-    return {**fields, "generation_id_or_member_epoch": -1, "topics": [{"name": stage.name, "partitions": [partition]}]}
+    topic = {**stage.topic(version, 6), "partitions": [partition]}
+    return {**fields, "generation_id_or_member_epoch": -1, "topics": [topic]}
 
 
 def _begin(stage: Stage, version: int) -> dict[str, Any]:
