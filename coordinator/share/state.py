@@ -39,7 +39,7 @@ class ShareKey(NamedTuple):
 class StateBatch(NamedTuple):
     """The records from `first_offset` to `last_offset`, both included, which are in the same state.
 
-    `delivery_state`: 0 available, 2 acknowledged, 4 archived. Other values are kept as they are.
+    `delivery_state`: 0 available, 2 acknowledged, 3 archiving, 4 archived. Other values are kept as they are.
     """
 
     first_offset: int

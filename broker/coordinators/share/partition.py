@@ -33,6 +33,15 @@ from broker.coordinators.share.runs import (
 )
 from coordinator.share.state import UNINITIALIZED, ShareState, StateBatch
 
+#: States of records in the share coordinator's log. Apache Kafka 4.4 writes 3, archiving, before it copies a rejected
+#: record to a dead-letter queue, and 4 afterwards (KIP-1191). Such a record is not delivered again.
+_STORED_STATES = {
+    0: RecordState.AVAILABLE,
+    2: RecordState.ACKNOWLEDGED,
+    3: RecordState.ARCHIVED,
+    4: RecordState.ARCHIVED,
+}
+
 
 class InFlight:
     """The records in flight. `start_offset`: the first record that is not final; `end_offset`: behind the last."""
@@ -45,7 +54,7 @@ class InFlight:
         self.end_offset = self.start_offset
         self._batches: list[Batch] = []
         for first, last, stored, count in state.batches:
-            known = RecordState(stored) if stored in (0, 2, 4) else RecordState.AVAILABLE
+            known = _STORED_STATES.get(stored, RecordState.AVAILABLE)
             self._batches.append(Batch(first, last, [Run(first, last, known, count)]))
             self.end_offset = max(self.end_offset, last + 1)
         self._fill_gaps()

@@ -51,12 +51,18 @@ def test_batches_combine_as_in_kafka(start, old, new, expected):
     assert batches(expected) == merge_batches(batches(old), batches(new), start)
 
 
+def test_archived_replaces_archiving():
+    """KIP-1191: the count is the same before and after the record is in its dead-letter queue."""
+    archiving, archived = batches([(3, 5, 3, 1)]), batches([(3, 3, 4, 1), (5, 5, 4, 1)])
+    assert merge_batches(archiving, archived, 0) == batches([(3, 3, 4, 1), (4, 4, 3, 1), (5, 5, 4, 1)])
+
+
 SOME = st.lists(
     st.builds(
         lambda first, size, state, count: StateBatch(first, first + size, state, count),
         st.integers(0, 30),
         st.integers(0, 10),
-        st.sampled_from([0, 2, 4]),
+        st.sampled_from([0, 2, 3, 4]),
         st.integers(1, 3),
     ),
     max_size=8,

@@ -89,3 +89,11 @@ def test_unwritten_deliveries_are_repeated():
     flight = InFlight(ShareState(1, 2, batches=batches), 0)
     assert (flight.start_offset, flight.end_offset, flight.complete_count) == (2, 8, 2)
     assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [(2, 2, 1), (5, 5, 1), (6, 6, 3), (7, 7, 2), (8, 9, 1)]
+
+
+def test_archiving_records_are_not_delivered_again():
+    """KIP-1191: Apache Kafka 4.4 stopped between a rejection and the record in its dead-letter queue."""
+    batches = (StateBatch(0, 1, 3, 1), StateBatch(2, 2, 0, 1), StateBatch(3, 3, 3, 1))
+    flight = InFlight(ShareState(1, 0, delivery_complete_count=0, batches=batches), 0)
+    assert (flight.start_offset, flight.complete_count) == (2, 1)
+    assert flight.acquire([(0, 4)], wanted(), Limits(), 0) == [(2, 2, 2), (4, 4, 1)]
