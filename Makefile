@@ -5,6 +5,8 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
+# Further releases of Apache Kafka that the conformance tests of test-all run against
+OLDER_KAFKA ?= 4.3.1
 # One worker for each core, at least two and at most four, as some tests start Spark or Apache Kafka. A worker runs a whole file,
 # so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
@@ -41,8 +43,12 @@ test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integrat
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)
 
-test-all: $(VENV)/.develop ## all tests at full size, also against Apache Kafka; takes long
+test-all: $(VENV)/.develop ## all tests at full size, also against Apache Kafka and its release before (OLDER_KAFKA=: without it); takes long
 	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
+	@for version in $(OLDER_KAFKA); do \
+	    echo "Conformance tests against Apache Kafka $$version"; \
+	    PYBROKER_TEST_KAFKA=all PYBROKER_TEST_KAFKA_VERSION=$$version $(BIN)/python -m pytest $(PARTED) tests/conformance $(PYTEST_ARGS) || exit; \
+	done
 
 test-times: $(VENV)/.class-data ## measure the time of each test file; renews tests/seconds.tsv, which orders the files
 	PYBROKER_TEST_TIMES=1 $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)

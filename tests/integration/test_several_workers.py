@@ -12,6 +12,7 @@ import pytest
 
 from broker.process.placement import worker_of
 from protocol.error_codes import ErrorCode
+from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
@@ -116,6 +117,19 @@ def test_coordinators_are_at_the_main_process(broker: WorkersBroker) -> None:
     assert answer.error_code == ErrorCode.NOT_COORDINATOR
     assert broker.client(1).call(LIST_GROUPS, 3).groups == []
     assert broker.client(1).new_producer_id() != broker.client().new_producer_id()
+
+
+def test_each_worker_knows_clients_of_other_workers(broker: WorkersBroker) -> None:
+    """KIP-1242: a client that wants one worker and reaches the other has to look up the addresses again."""
+    cluster_id = broker.client().call(DESCRIBE_CLUSTER, 1).cluster_id
+    software = {"client_software_name": "test", "client_software_version": "1"}
+    for worker in (0, 1):
+        for node_id in (1, 2):
+            wanted = {"cluster_id": cluster_id, "node_id": node_id}
+            answer = broker.client(worker).call(API_VERSIONS, 5, **software, **wanted)
+            is_meant = node_id == worker + 1
+            assert answer.error_code == (ErrorCode.NONE if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED)
+            assert bool(answer.api_keys) == is_meant
 
 
 def test_worker_describes_itself(broker: WorkersBroker) -> None:
