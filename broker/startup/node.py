@@ -239,7 +239,7 @@ def _take_out_strays(
 ) -> None:
     """Finish deletions that a crash interrupted. Set other logs of deleted topics and of moved partitions aside.
 
-    No other logs are left: the start has checked that the metadata knows all partitions (unknown_partitions.py).
+    No others are left, except empty ones: the start has checked all partitions (unknown_partitions.py).
     """
     for topic, partition in list(_strays(logs, image, node_id)):
         unique = os.urandom(16).hex()
@@ -248,7 +248,8 @@ def _take_out_strays(
             logs.delete(topic, partition, unique, now_ms)
         else:
             log.warning(
-                "Partition %s-%d was deleted or moved to another broker: its directory is kept with the ending -stray",
+                "Partition %s-%d was deleted, moved to another broker, or never created: its directory is kept with the"
+                " ending -stray",
                 topic,
                 partition,
             )

@@ -3,7 +3,8 @@
 The metadata log may be the wrong one: an old copy, a restored backup, that of another directory. Then its topics are
 not those of the partitions on the disk. Apache Kafka renames such partitions to `-stray` and starts with empty topics.
 This broker does so only if the metadata log says that the topic was deleted or that the partition was moved to another
-broker.
+broker, or if the partition has no records: a power failure can leave the directory of a topic whose creation was not
+acknowledged yet.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ from broker.startup.topic_id_repair import may_be_damaged
 from controller.former_topics import FormerTopics, find_former_topics
 from controller.metadata_log import MetadataLog
 from metadata.image import MetadataImage
-from storage.checkpoints import CLEAN_SHUTDOWN, read_clean_shutdown, read_topic_id
+from protocol.records.batch import LOG_OVERHEAD
+from storage.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA, read_clean_shutdown, read_topic_id
 from storage.directory_names import DirectoryKind, parse_name
 from storage.errors import DirectoryRefused
+from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
+from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
 from storage.recovery.log_dir_scan import METADATA_TOPIC
 from storage.recovery.segment import CORRUPT_SUFFIX
+from storage.segment.files import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, parse_file_name
 
 #: How many partitions a message names.
 _NAMED = 3
+#: The files of a partition that say nothing without its records.
+_SMALL_FILES = (LEADER_EPOCHS, PARTITION_METADATA)
+_DERIVED = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 
 
 def check_known(directories: Sequence[LogDirectory], metadata_log: MetadataLog, image: MetadataImage) -> None:
@@ -82,7 +90,7 @@ def _check_age(directories: Sequence[LogDirectory], metadata_log: MetadataLog) -
 
 
 def _unknown_in(directory: LogDirectory, image: MetadataImage, former: Callable[[], FormerTopics]) -> Iterator[str]:
-    """Yield the paths of partitions and of their copies that the metadata neither has nor had. Raises OSError."""
+    """Yield the paths of partitions and copies with records that the metadata neither has nor had. Raises OSError."""
     fs = directory.fs
     for entry in fs.list(directory.path):
         kind, name, index = parse_name(entry.name) if entry.is_directory else (DirectoryKind.OTHER, "", -1)
@@ -93,8 +101,9 @@ def _unknown_in(directory: LogDirectory, image: MetadataImage, former: Callable[
             found = read_topic_id(fs, path)
         except OSError:  # no descriptor is free: the id is checked when the log is opened
             found = None
-        if not is_known(image, name, index, found) and not _was_deleted(former(), name, found):
-            yield path
+        if is_known(image, name, index, found) or _was_deleted(former(), name, found) or _is_empty(fs, path):
+            continue
+        yield path
 
 
 def is_known(image: MetadataImage, name: str, index: int, found: bytes | None) -> bool:
@@ -110,3 +119,16 @@ def is_known(image: MetadataImage, name: str, index: int, found: bytes | None) -
 
 def _was_deleted(former: FormerTopics, name: str, found: bytes | None) -> bool:
     return name in former.names if found is None else found in former.ids
+
+
+def _is_empty(fs: FileSystem, path: str) -> bool:
+    """Return whether a directory has never had records, and has no file of others."""
+    for entry in fs.list(path):
+        offset, suffix = parse_file_name(entry.name) or (-1, "")
+        if entry.is_directory:
+            return False
+        if entry.name.startswith(_SMALL_FILES) or (offset >= 0 and suffix in _DERIVED):
+            continue
+        if offset or suffix != LOG_SUFFIX or any(fs.read_file(f"{path}/{entry.name}", LOG_OVERHEAD)):
+            return False  # a preallocated file is zero where no batch is
+    return True

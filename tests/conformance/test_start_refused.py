@@ -183,6 +183,7 @@ def test_one_of_several_directories_in_use(start_broker: StartBroker, tmp_path: 
     ):
         with_first = re.escape(
             f"{tmp_path}/there: has no meta.properties, while {broker.log_dir} has one: is it mounted?"
+            f" Or set metadata.log.dir={broker.log_dir}, which has a metadata log"
         )
         refused(tmp_path, f"({text}|{with_first})", broker.log_dir, **{"log.dirs": dirs})
 

@@ -23,12 +23,43 @@ def test_start_with_a_log_without_a_topic_is_refused(tmp_path: Path, name: str, 
     node = start(tmp_path)
     an_orders_topic(node)
     topic_id = TOPIC_ID if name == "orders" else b"another-topic-id"
-    node.logs.create(name, index, topic_id, config(Path("/x")).log_config(), 2000)
+    append(node.logs.create(name, index, topic_id, config(Path("/x")).log_config(), 2000), batch())
     node.close(3000)
     before = contents(tmp_path)
     with pytest.raises(DirectoryRefused, match=f"{name}-{index}: the metadata log .* knows neither this partition nor"):
         start(tmp_path)
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_empty_log_without_a_topic_is_set_aside(tmp_path: Path, clean: bool):
+    """A power failure can leave it: the creation of its topic was not acknowledged yet."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    node.logs.create("lost", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
+    (tmp_path / "gone-0").mkdir()
+    if clean:
+        node.close(3000)
+    else:
+        crash(node)
+    again = start(tmp_path)
+
+    assert ("lost", 0) not in again.logs.logs | again.logs.unopened
+    assert len(list(tmp_path.glob("*-0.*-stray"))) == 2
+    again.close(4000)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "old.log", "folder", f"{7:020d}.log", f"{0:020d}.log.1.corrupt"])
+def test_directory_with_other_content_is_not_empty(tmp_path: Path, name: str):
+    """Files of others, a log that had records before, what recovery cut off."""
+    start(tmp_path).close(3000)
+    (tmp_path / "lost-0").mkdir()
+    if name == "folder":
+        (tmp_path / "lost-0" / name).mkdir()
+    else:
+        (tmp_path / "lost-0" / name).touch()
+    with pytest.raises(DirectoryRefused, match="lost-0: the metadata log"):
+        start(tmp_path)
 
 
 def test_log_of_a_topic_deleted_long_ago_is_set_aside(tmp_path: Path):
@@ -200,7 +231,7 @@ def test_log_of_an_older_topic_of_that_name_is_removed(tmp_path: Path):
 def test_start_with_a_log_of_another_topic_of_that_name_is_refused(tmp_path: Path):
     """Its topic id differs, and no deletion of that topic is recorded."""
     node = start(tmp_path)
-    node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
+    append(node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000), batch())
     topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
     write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
     node.close(3000)
