@@ -161,7 +161,7 @@ def test_indexes(check: str, stage: str, stages: dict[str, Path], dump: Dump, tm
 
 
 def test_indexes_with_their_entries(stage: str, stages: dict[str, Path], dump: Dump, tmp_path: Path) -> None:
-    """Also what --verify-index-only leaves out: offsets and timestamps of each entry."""
+    """The dump includes offset and timestamp of each entry, which --verify-index-only leaves out."""
     shutil.copytree(stages[stage], tmp_path / "copy")
     told = dump([path for path in complete(tmp_path / "copy", stage) if path.parent.name == "none-0"])
     assert "timestamp: " in told

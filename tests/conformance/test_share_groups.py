@@ -163,7 +163,7 @@ def test_limits_of_failing_records_include_earlier_ones(pair: Pair, name: str) -
 
 
 def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
-    """Nor may one acknowledge the other's records; when one disconnects, the other gets its records."""
+    """A member cannot acknowledge the other's records. When it disconnects, the other gets its records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as one, ShareClient(HOST, broker.port, timeout_s=180) as two:

@@ -124,7 +124,7 @@ def test_group_offsets_are_committed_described_and_reset(sh: Shell, broker: Brok
 def test_group_commits_offsets_of_empty_partitions(
     sh: Shell, broker: Broker, protocol: str, options: list[str]
 ) -> None:
-    """Else the group's next member would start behind the records that arrive before it joins."""
+    """Without the commit, the next member would skip the records that arrive before it joins."""
     name = f"quiet-{protocol}"
     broker.create_topic(name, partitions=2)
     joined = ("consume", name, "--group", name, "-X", f"group.protocol={protocol}")

@@ -214,7 +214,7 @@ def test_chosen_directory_is_kept(tmp_path: Path) -> None:
 
 
 def test_broker_ends_with_its_parent() -> None:
-    """Even if that is killed, as standard input ends then. Its data directory is removed."""
+    """A kill of the parent closes standard input, so the broker ends and removes its data directory."""
     launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True)
     assert launcher.stdout is not None
     started = json.loads(launcher.stdout.readline())

@@ -37,7 +37,7 @@ def offsets(path: Path, name: str) -> dict[tuple[str, int], int]:
 
 
 def test_each_process_opens_its_own_logs(tmp_path: Path) -> None:
-    """Also copies in progress. The first process handles the clean shutdown mark and everything else."""
+    """Copies in progress are opened too. The first process handles the clean shutdown mark and everything else."""
     manager = started(tmp_path)
     for partition in range(4):
         append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())

@@ -33,7 +33,7 @@ def test_each_api_has_a_page_with_its_fields() -> None:
 
 @pytest.mark.parametrize("command", sorted(modules()))
 def test_page_of_a_command_has_each_option(command: str) -> None:
-    """Also those of its actions."""
+    """The page has the options of the command's actions, too."""
     page = reference_pages()[f"reference/commands/{command}.md"]
     parser = parser_of(command)
     options = [

@@ -79,7 +79,7 @@ def test_session_of_another_user_returns_nothing(broker: Guarded, member: ShareM
 
 
 def test_session_opens_without_read_access(broker: Guarded, member: ShareMemberClient):
-    """Else the client's session epoch would differ."""
+    """Without a session, the client's session epoch would differ."""
     broker.let()
     assert member.share_fetch(wait_ms=0) == REFUSED
     assert member.share_fetch(wait_ms=0) == REFUSED

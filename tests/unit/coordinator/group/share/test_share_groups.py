@@ -200,7 +200,7 @@ def test_group_is_full():
 
 
 def test_silent_member_is_removed(h):
-    """Also a loaded member that does not return."""
+    """A loaded member that does not return is removed as well."""
     h.beat("a", 0, ["t"])
     again = h.reloaded()
     assert TimerKey("initialize", "g") in again.timers
