@@ -14,8 +14,7 @@ from bench.comparison.figures import Category, Figure
 from bench.comparison.session import Session, make_figure
 from bench.comparison.usage import cpu_seconds
 from tests.support.brokers import RunningBroker
-from tests.support.jars import kafka_classpath
-from tests.support.java import java_command
+from tests.support.java import java_command, kafka_classpath
 
 RECORD_BYTES, PARTITIONS = 100, 4
 #: Records for each measured second; slow clients take longer.

@@ -19,10 +19,9 @@ from protocol.records.compression import Codec, compress
 from tests.support.brokers import HOST, OurBroker
 from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
-from tests.support.otlp import counter, gauge, point, report
 from tests.support.ports import free_port, free_ports
 from tests.support.several_workers import WorkersBroker
-from tests.support.telemetry import Pusher
+from tests.support.telemetry import Pusher, counter, gauge, point, report
 from tests.support.tools import MAIN_CLASSES
 from tests.support.wire import WireClient, served_versions
 

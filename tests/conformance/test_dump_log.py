@@ -18,7 +18,7 @@ import pytest
 from protocol.records.compression import Codec
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
-from tests.support.dump_parity import dump_with_both, files_to_dump
+from tests.support.dump_log import dump_with_both, files_to_dump
 from tests.support.java import JavaRunner
 from tests.support.scale import scaled
 from tests.support.tools import MAIN_CLASSES

@@ -17,7 +17,7 @@ from tests.support.pairs import Pair
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_changes, wait_for_topic
 from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
-from tests.support.share_offsets import alter, describe
+from tests.support.share_requests import alter, describe
 from tests.support.tools import normalised
 from tests.support.txn_client import TxnClient
 

@@ -18,8 +18,7 @@ import pytest
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
-from tests.support.jars import kafka_classpath
-from tests.support.java import QUICK, java_command
+from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_topic
 from tests.support.tools import MAIN_CLASSES

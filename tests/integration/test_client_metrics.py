@@ -15,9 +15,8 @@ import pytest
 from pybroker.testing import Broker
 from tests.support.console_visitor import Console, Forms
 from tests.support.eventually import eventually
-from tests.support.otlp import counter, gauge, point, report
 from tests.support.shell import Shell
-from tests.support.telemetry import Pusher
+from tests.support.telemetry import Pusher, counter, gauge, point, report
 from tests.support.wire import WireClient
 
 ANY_PORT = "http://127.0.0.1:0"

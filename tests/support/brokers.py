@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.eventually import eventually
-from tests.support.jars import kafka_classpath
-from tests.support.java import QUICK, java_command
+from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.ports import HOST as HOST
 from tests.support.ports import free_port, listens
 

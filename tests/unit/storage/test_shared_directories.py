@@ -12,8 +12,7 @@ from storage.fs import LOCAL
 from storage.log.tasks import OffsetsTask
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.log_managers import TOPIC_ID, do, killed, started
-from tests.support.logs import T0, append, batch
+from tests.support.logs import T0, TOPIC_ID, append, batch, do, killed, started
 
 
 def even(topic: str, partition: int) -> bool:

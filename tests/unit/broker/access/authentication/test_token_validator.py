@@ -22,7 +22,7 @@ from runtime.deferred import Deferred
 from runtime.timers import Timers
 from security.sasl.oauthbearer import LATEST_MS, InvalidToken
 from tests.support.fake_loop import FakeLoop
-from tests.support.tokens import Provider
+from tests.support.sasl import Provider
 
 REFRESH_MS, BACKOFF_MS = 60_000, 1_000
 KEYS = "sasl.oauthbearer."

@@ -12,8 +12,16 @@ from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from runtime.kafka_loggers import meaning
-from tests.support.group_broker import GroupBroker, code_of
-from tests.support.group_calls import commit, failing_for, fetched, heartbeat, join, stable_member
+from tests.support.group_broker import (
+    GroupBroker,
+    code_of,
+    commit,
+    failing_for,
+    fetched,
+    heartbeat,
+    join,
+    stable_member,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
-from tests.support.group_broker import GroupBroker, code_of
-from tests.support.group_calls import commit, failing_for, fetched, heartbeat, stable_member
+from tests.support.group_broker import GroupBroker, code_of, commit, failing_for, fetched, heartbeat, stable_member
 
 
 @pytest.fixture(autouse=True)
