@@ -16,9 +16,9 @@ from config.keys import BROKER_KEYS
 from coordinator.group.shard import GroupShard
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
-from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
-from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct
@@ -30,6 +30,7 @@ from tests.support.batch_values import patch_in_place
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.groups import subscription
 from tests.support.offered import handler_of
+from tests.support.plain_values import request_of
 
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -264,7 +265,7 @@ class GroupBroker:
 
     def send(self, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
         """Serve a request as decoded from the wire; the answer may come later."""
-        request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
+        request, _ = api.request.decode(version, api.request.encode(version, request_of(api, fields)))
         reply = self.handler(api)(self.context(api, version), request)
         assert reply is not None
         return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)
@@ -302,7 +303,7 @@ def join(
     """Send a member's JoinGroup, which waits for the others."""
     fields.setdefault("session_timeout_ms", 10_000)
     fields.setdefault("rebalance_timeout_ms", 60_000)
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
+    protocols = [{"name": "range", "metadata": subscription("t")}]
     return broker.send(
         JOIN_GROUP,
         version,
@@ -333,15 +334,15 @@ def stable_member(broker: GroupBroker, group_id: str = "g") -> str:
 
 
 def commit(broker: GroupBroker, offset: int, group_id: str = "g", topic: str = "t", partition: int = 0) -> ErrorCode:
-    partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
-    topics = [OffsetCommitRequestTopic(name=topic, partitions=partitions)]
+    partitions = [{"partition_index": partition, "committed_offset": offset}]
+    topics = [{"name": topic, "partitions": partitions}]
     answer = broker.call(OFFSET_COMMIT, 9, group_id=group_id, topics=topics)
     return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
 def fetched(broker: GroupBroker, group_id: str = "g", topic: str = "t", partition: int = 0) -> int:
     """Return the committed offset."""
-    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
+    topics = [{"name": topic, "partition_indexes": [partition]}]
     answer = broker.call(OFFSET_FETCH, 7, group_id=group_id, topics=topics)
     assert answer.error_code == 0
     offset: int = answer.topics[0].partitions[0].committed_offset

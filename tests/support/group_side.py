@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.join_group import JOIN_GROUP
-from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.metadata import METADATA
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
@@ -78,12 +78,12 @@ class Side:
     def prepare(self) -> None:
         """Create the topic, and wait for the coordinator."""
         admin = self.clients[ADMIN]
-        topics = [CreatableTopic(name=self.topic, num_partitions=2, replication_factor=1)]
+        topics = [{"name": self.topic, "num_partitions": 2, "replication_factor": 1}]
         admin.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
         await_coordinator(admin, self.group_id)
         eventually(lambda: not admin.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0].error_code)
         found = eventually(
-            lambda: admin.call(METADATA, 12, topics=[MetadataRequestTopic(name=self.topic)]).topics[0],
+            lambda: admin.call(METADATA, 12, topics=[{"name": self.topic}]).topics[0],
             until=lambda topic: not topic.error_code and len(topic.partitions) == 2,
         )
         self.topic_id = found.topic_id

@@ -15,11 +15,11 @@ from typing import Any
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
-from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS
+from protocol.messages.fetch import FETCH
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.metadata import METADATA
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.messages.offset_fetch import OFFSET_FETCH
 from tests.support.batch_values import BatchValue, comparable_batches
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
 from tests.support.data_client import DataClient
@@ -185,13 +185,13 @@ class _Reader:
         return found
 
     def _configs(self, kind: int, name: str) -> dict[str, str]:
-        wanted = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        wanted = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
         [found] = self._client.call(DESCRIBE_CONFIGS, 4, resources=[wanted]).results
         assert found.error_code == ErrorCode.NONE, found
         return {each.name: each.value for each in found.configs if each.config_source in _SET_BY_CLIENTS}
 
     def _offsets(self, group: str) -> dict[tuple[str, int], int]:
-        wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
+        wanted = {"group_id": group, "topics": None}
         [found] = self._client.call(OFFSET_FETCH, 8, groups=[wanted], require_stable=False).groups
         assert found.error_code == ErrorCode.NONE, found
         return {
@@ -218,8 +218,8 @@ class _Reader:
         return found
 
     def _fetch(self, topic: str, index: int, offset: int, committed: bool) -> Any:
-        wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
-        topics = [FetchTopic(topic=topic, partitions=[wanted])]
+        wanted = {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        topics = [{"topic": topic, "partitions": [wanted]}]
         fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "isolation_level": int(committed)}
         [answer] = self._client.call(FETCH, 12, topics=topics, **fields).responses[0].partitions
         assert answer.error_code == ErrorCode.NONE, answer

@@ -23,9 +23,9 @@ class IdOf(NamedTuple):
     topic: str
 
 
-def request_of(api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes]) -> Struct:
-    """Return a request from nested dictionaries, by the names of its fields."""
-    return _given(api.request, fields, ids)  # type: ignore[no-any-return]
+def request_of(api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes] | None = None) -> Struct:
+    """Return a request from the names and values of its fields; dictionaries stand for nested structs."""
+    return _given(api.request, fields, ids or {})  # type: ignore[no-any-return]
 
 
 def _given(kind: Any, value: Any, ids: Mapping[str, bytes]) -> Any:
@@ -33,9 +33,9 @@ def _given(kind: Any, value: Any, ids: Mapping[str, bytes]) -> Any:
         return ids[value.topic]
     if isinstance(kind, Array) and value is not None:
         return [_given(kind.element, each, ids) for each in value]
-    if isinstance(kind, StructType) and value is not None:
+    if isinstance(kind, StructType) and isinstance(value, Mapping):
         types = {field.name: field.type for field in kind.fields}
-        return kind(**{name: _given(types[name], each, ids) for name, each in value.items()})
+        return kind(**{name: _given(types.get(name), each, ids) for name, each in value.items()})
     return value
 
 

@@ -13,23 +13,20 @@ from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
     AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
 )
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.fetch import FETCH
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
-from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.list_transactions import LIST_TRANSACTIONS
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.messages.produce import PRODUCE
 from protocol.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
 )
-from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
+from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS
 from protocol.records.batch import iter_batches
 from protocol.records.entries import iter_records
 from protocol.schema import Struct
@@ -135,13 +132,13 @@ class TxnClient(DataClient):
             ADD_PARTITIONS_TO_TXN,
             version,
             transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=each,
-                    producer_id=self.producer_id(producer[0]),
-                    producer_epoch=producer[1],
-                    verify_only=verify_only,
-                    topics=_topics(places),
-                )
+                {
+                    "transactional_id": each,
+                    "producer_id": self.producer_id(producer[0]),
+                    "producer_epoch": producer[1],
+                    "verify_only": verify_only,
+                    "topics": _topics(places),
+                }
                 for each, producer, places, verify_only in transactions
             ],
         )
@@ -177,9 +174,7 @@ class TxnClient(DataClient):
     ) -> str:
         """Send a TxnOffsetCommit of one partition."""
         fields: dict[str, Any] = {"generation_id": generation, "member_id": member} if version >= 3 else {}
-        partition = TxnOffsetCommitRequestPartition(
-            partition_index=place[1], committed_offset=offset, committed_metadata=metadata
-        )
+        partition = {"partition_index": place[1], "committed_offset": offset, "committed_metadata": metadata}
         answer = self.call(
             TXN_OFFSET_COMMIT,
             version,
@@ -187,7 +182,7 @@ class TxnClient(DataClient):
             group_id=group,
             producer_id=self.producer_id(producer[0]),
             producer_epoch=producer[1],
-            topics=[TxnOffsetCommitRequestTopic(name=place[0], partitions=[partition])],
+            topics=[{"name": place[0], "partitions": [partition]}],
             **fields,
         )
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
@@ -224,7 +219,7 @@ class TxnClient(DataClient):
             base_sequence=sequence,
             transactional=transactional,
         )
-        data = TopicProduceData(name=place[0], partition_data=[PartitionProduceData(index=place[1], records=records)])
+        data = {"name": place[0], "partition_data": [{"index": place[1], "records": records}]}
         answer = self.call(
             PRODUCE, version, transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=[data]
         )
@@ -245,14 +240,14 @@ class TxnClient(DataClient):
         for topic, index in places:
             by_topic.setdefault(topic, []).append(index)
         fields: dict[str, Any] = {"transaction_version": transaction_version} if version >= 2 else {}
-        marker = WritableTxnMarker(
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
-            transaction_result=commit,
-            coordinator_epoch=coordinator_epoch,
-            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=each) for name, each in by_topic.items()],
+        marker = {
+            "producer_id": self.producer_id(producer[0]),
+            "producer_epoch": producer[1],
+            "transaction_result": commit,
+            "coordinator_epoch": coordinator_epoch,
+            "topics": [{"name": name, "partition_indexes": each} for name, each in by_topic.items()],
             **fields,
-        )
+        }
         answer = self.call(WRITE_TXN_MARKERS, version, markers=[marker])
         found = sorted(
             (topic.name, each.partition_index, each.error_code)
@@ -289,8 +284,8 @@ class TxnClient(DataClient):
 
     def latest(self, topic: str, partition: int = 0, *, committed: bool) -> int:
         """ListOffsets: last stable offset or high watermark."""
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
-        topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
+        wanted = {"partition_index": partition, "timestamp": -1}
+        topics = [{"name": topic, "partitions": [wanted]}]
         answer = self.call(LIST_OFFSETS, 7, replica_id=-1, isolation_level=int(committed), topics=topics)
         found = answer.topics[0].partitions[0]
         assert not found.error_code
@@ -331,16 +326,16 @@ class TxnClient(DataClient):
                     found_records += [(bytes(r.key or b""), bytes(r.value or b"")) for r in iter_records(batch_bytes)]
 
     def _fetch_committed(self, topic: str, partition: int, offset: int) -> Struct:
-        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
-        topics = [FetchTopic(topic=topic, partitions=[wanted])]
+        wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        topics = [{"topic": topic, "partitions": [wanted]}]
         answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, isolation_level=1, topics=topics)
         found: Struct = answer.responses[0].partitions[0]
         return found
 
     def committed_offset(self, group: str, place: tuple[str, int], *, stable: bool = False) -> str:
         """OffsetFetch of one partition."""
-        wanted = OffsetFetchRequestTopics(name=place[0], partition_indexes=[place[1]])
-        groups = [OffsetFetchRequestGroup(group_id=group, topics=[wanted])]
+        wanted = {"name": place[0], "partition_indexes": [place[1]]}
+        groups = [{"group_id": group, "topics": [wanted]}]
         [found] = self.call(OFFSET_FETCH, 8, groups=groups, require_stable=stable).groups
         if found.error_code:
             return ErrorCode(found.error_code).name
