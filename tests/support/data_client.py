@@ -115,15 +115,18 @@ class DataClient(WireClient):
     def offset_for_timestamp(self, topic: str, timestamp: int, partition: int = 0) -> int:
         return self._offset(topic, partition, timestamp)
 
-    def _offset(self, topic: str, partition: int, timestamp: int) -> int:
+    def _offset(self, topic: str, partition: int, timestamp: int, **fields: Any) -> int:
         wanted = {"partition_index": partition, "timestamp": timestamp}
-        answer = self.call(LIST_OFFSETS, 7, replica_id=-1, topics=[{"name": topic, "partitions": [wanted]}])
+        answer = self.call(LIST_OFFSETS, 7, fields, replica_id=-1, topics=[{"name": topic, "partitions": [wanted]}])
         return int(_check(answer.topics[0].partitions[0]).offset)
 
-    def fetch(self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20) -> Struct:
+    def fetch(
+        self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20, isolation_level: int = 0
+    ) -> Struct:
         """Send one Fetch that does not wait; return the partition's answer."""
         wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
-        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, topics=[{"topic": topic, "partitions": [wanted]}])
+        topics = [{"topic": topic, "partitions": [wanted]}]
+        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, isolation_level=isolation_level, topics=topics)
         return _check(answer.responses[0].partitions[0])
 
     def producers(self, topic: str, partition: int = 0) -> list[Struct]:

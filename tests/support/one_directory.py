@@ -16,7 +16,6 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS
-from protocol.messages.fetch import FETCH
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.metadata import METADATA
 from protocol.messages.offset_fetch import OFFSET_FETCH
@@ -207,7 +206,8 @@ class _Reader:
             batches: list[BatchValue] = []
             aborted: set[tuple[int, int]] = set()
             while True:
-                answer = self._fetch(topic, index, batches[-1].next_offset if batches else offset, committed)
+                at = batches[-1].next_offset if batches else offset
+                answer = self._client.fetch(topic, at, index, isolation_level=int(committed))
                 some = comparable_batches(bytes(answer.records))
                 if not some:
                     break
@@ -216,11 +216,3 @@ class _Reader:
             found["stable"] = answer.last_stable_offset
             found["committed" if committed else "all"] = (batches, aborted)
         return found
-
-    def _fetch(self, topic: str, index: int, offset: int, committed: bool) -> Any:
-        wanted = {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
-        topics = [{"topic": topic, "partitions": [wanted]}]
-        fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "isolation_level": int(committed)}
-        [answer] = self._client.call(FETCH, 12, topics=topics, **fields).responses[0].partitions
-        assert answer.error_code == ErrorCode.NONE, answer
-        return answer
