@@ -20,6 +20,7 @@ from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
+from tests.support.plain_values import request_of
 from tests.support.settled import await_coordinator
 from tests.support.wire import WireClient
 
@@ -33,7 +34,7 @@ Build = Callable[["Side"], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request of a slot; `build` makes its fields, with the member ids of the broker that gets it."""
+    """A request of a slot; `build` makes the fields, with the member ids of the broker that gets it."""
 
     slot: int
     api: Api
@@ -99,7 +100,8 @@ class Side:
         self.expected.pop(slot, None)
 
     def send(self, step: Step) -> None:
-        self.clients[step.slot].send(step.api, step.version, **step.build(self))
+        request = request_of(step.api, step.build(self), version=step.version)
+        self.clients[step.slot].send(step.api, step.version, request)
         self.expected[step.slot] = (step.api, step.version)
 
     def describe(self) -> Struct:
