@@ -91,7 +91,8 @@ def test_links_lead_to_pages_of_the_site() -> None:
     )
 
 
-def test_rows_get_anchors_and_apis_links() -> None:
-    """The first cell of a row is a key, or a number and an API."""
-    assert with_anchors("| `a.b` | c |") == '| <a id="a.b"></a>`a.b` | c |'
+def test_items_get_anchors_and_apis_links() -> None:
+    """An item begins with a key or a metric, a row with a number and an API."""
+    assert with_anchors("- `a.b`: c") == '- <a id="a.b"></a>`a.b`: c'
+    assert with_anchors("- `a_b{d}`: c") == '- <a id="a_b"></a>`a_b{d}`: c'
     assert with_api_links("| 0 | Produce | 0-13 |") == "| 0 | [Produce](../reference/apis/produce.md) | 0-13 |"
