@@ -1,8 +1,8 @@
 """Each API, called by users with no right, all rights, a single right, or all but one: the answers equal Apache
 Kafka's.
 
-The tests do not say which rights an API needs. Both brokers get all pairs of a request (support/asked.py) and a user
-(support/rights.py); at the small size only those where whole kinds are denied, and some of the others.
+The tests do not say which rights an API needs. Both brokers get all pairs of a request (support/asked.py) and a user;
+at the small size only those where whole kinds are denied, and some of the others.
 """
 
 from __future__ import annotations
