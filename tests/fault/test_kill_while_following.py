@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,13 +72,6 @@ class Command:
     def stop(self) -> int:
         self.process.terminate()
         return self.process.wait(60)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path / "broker")
-    yield running
-    running.kill()
 
 
 def numbers(broker: OurBroker) -> list[int]:

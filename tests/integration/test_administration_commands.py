@@ -21,10 +21,7 @@ SETTINGS = {
 HALF_A_DAY_MS = 43_200_000
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
+pytestmark = pytest.mark.broker(Broker, SETTINGS)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,8 @@ SECURED = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """A broker with a listener for the anonymous super user, and one for SCRAM users."""
-    with Broker(SECURED) as running:
-        yield running
+# A broker with a listener for the anonymous super user, and one for SCRAM users.
+pytestmark = pytest.mark.broker(Broker, SECURED)
 
 
 def test_topic_is_created_described_altered_and_deleted(sh: Shell, broker: Broker) -> None:

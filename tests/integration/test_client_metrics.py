@@ -24,10 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 NAME = "<b>&'"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker({"metrics.listeners": ANY_PORT, "console.listeners": ANY_PORT}) as running:
-        yield running
+pytestmark = pytest.mark.broker(Broker, {"metrics.listeners": ANY_PORT, "console.listeners": ANY_PORT})
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -28,11 +27,7 @@ Found = list[list[dict[str, Any]]]
 """The rows of each partition."""
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path_factory.mktemp("broker"))
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker.with_args(OurBroker)
 
 
 class Writer:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,11 +27,8 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """The broker that the tests of this file share."""
-    with Broker({"auto.create.topics.enable": False}) as running:
-        yield running
+# The broker that the tests of this file share.
+pytestmark = pytest.mark.broker(Broker, {"auto.create.topics.enable": False})
 
 
 def write(broker: Broker, topic: str, count: int, key: bytes | None = None) -> None:
