@@ -23,18 +23,7 @@ from tests.support.group_broker import (
     stable_member,
 )
 
-
-@pytest.fixture(autouse=True)
-def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All groups are loaded at the start, however slow the machine is."""
-    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
-
-
-@pytest.fixture
-def broker() -> GroupBroker:
-    broker = GroupBroker()
-    broker.controller.add("t")
-    return broker
+pytestmark = pytest.mark.usefixtures("patient_start")
 
 
 def test_without_the_topic_no_coordinator_is_available(broker):

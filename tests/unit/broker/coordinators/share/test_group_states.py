@@ -1,8 +1,5 @@
 """Share groups in one broker, end to end: records across restarts, sessions, locks, offsets, deletion."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.coordinators.share.fetching import _batches_of
@@ -42,20 +39,7 @@ FEW = {
 }
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[ShareBroker]:
-    made = ShareBroker(tmp_path, FEW)
-    made.create("t")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def member(broker: ShareBroker) -> ShareMemberClient:
-    """A member of the group, which starts at the first record."""
-    client = broker.member()
-    client.configure(share_auto_offset_reset="earliest")
-    return client.enter()
+pytestmark = pytest.mark.broker(ShareBroker, FEW)
 
 
 def offsets(broker: ShareBroker, group: str = "g") -> list[tuple[int, int, int]]:

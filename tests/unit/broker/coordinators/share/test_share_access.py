@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.access.authorization.guard import Guard
@@ -36,12 +33,7 @@ class Guarded(ShareBroker):
         )
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Guarded]:
-    made = Guarded(tmp_path, SETTINGS)
-    made.create("t")
-    yield made
-    made.close()
+pytestmark = pytest.mark.broker(Guarded, SETTINGS)
 
 
 @pytest.fixture
