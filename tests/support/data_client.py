@@ -30,7 +30,7 @@ from protocol.records.record import Record
 from protocol.schema import Struct
 from tests.support.wire import WireClient
 
-_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_TOPIC_RESOURCE, _BROKER_RESOURCE, _GROUP_RESOURCE = 2, 4, 32
 _EARLIEST, _LATEST = -2, -1
 
 
@@ -79,15 +79,19 @@ class DataClient(WireClient):
         return {topic.name: len(topic.partitions) for topic in self.call(METADATA, 12, topics=None).topics}
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
-        self._set_config(_TOPIC_RESOURCE, topic, key, value)
+        self._set_configs(_TOPIC_RESOURCE, topic, {key: value})
 
     def set_cluster_config(self, key: str, value: str) -> None:
         """Set a value for all brokers."""
-        self._set_config(_BROKER_RESOURCE, "", key, value)
+        self._set_configs(_BROKER_RESOURCE, "", {key: value})
 
-    def _set_config(self, kind: int, name: str, key: str, value: str) -> None:
-        config = {"name": key, "config_operation": 0, "value": value}
-        resource = {"resource_type": kind, "resource_name": name, "configs": [config]}
+    def set_group_configs(self, group: str, **settings: str) -> None:
+        """Set configurations of a group: share_isolation_level for share.isolation.level."""
+        self._set_configs(_GROUP_RESOURCE, group, {key.replace("_", "."): value for key, value in settings.items()})
+
+    def _set_configs(self, kind: int, name: str, settings: Mapping[str, str]) -> None:
+        configs = [{"name": key, "config_operation": 0, "value": value} for key, value in settings.items()]
+        resource = {"resource_type": kind, "resource_name": name, "configs": configs}
         _check(self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses[0])
 
     def topic_config(self, topic: str, key: str) -> str:

@@ -8,9 +8,6 @@ from typing import Any, TypeAlias
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE
 from protocol.messages.find_coordinator import FIND_COORDINATOR
-from protocol.messages.incremental_alter_configs import (
-    INCREMENTAL_ALTER_CONFIGS,
-)
 from protocol.messages.initialize_share_group_state import (
     INITIALIZE_SHARE_GROUP_STATE,
 )
@@ -26,7 +23,6 @@ from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
 from tests.support.settled import wait_for_changes, wait_for_topic
 
-_GROUP_RESOURCE = 32
 _GROUP_KEY, _SHARE_KEY = 0, 2
 _PATIENCE_S = 90
 _SHORT = {
@@ -76,13 +72,8 @@ class ShareClient(DataClient):
         eventually(lambda: not ask().coordinators[0].error_code, timeout_s=_PATIENCE_S)
 
     def configure(self, **settings: str) -> None:
-        """Set configurations of the group: share_isolation_level for share.isolation.level."""
-        configs = [
-            {"name": key.replace("_", "."), "config_operation": 0, "value": value} for key, value in settings.items()
-        ]
-        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": self.group, "configs": configs}
-        answer = self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
-        assert not answer.responses[0].error_code, answer
+        """Set configurations of the group, as `set_group_configs` does."""
+        self.set_group_configs(self.group, **settings)
 
     def beat(self, epoch: int, topics: list[str] | None = None, *, member: str | None = None) -> Struct:
         return self.call(
