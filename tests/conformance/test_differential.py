@@ -95,15 +95,8 @@ COMPRESSION_TYPES = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
     home = tmp_path_factory.mktemp("twins")
-    ours = OurBroker(home / "ours", PROPERTIES)
-    try:
-        kafka = KafkaBroker(home / "kafka", PROPERTIES)
-        try:
-            yield Twins(ours, kafka)
-        finally:
-            kafka.kill()
-    finally:
-        ours.kill()
+    with OurBroker(home / "ours", PROPERTIES) as ours, KafkaBroker(home / "kafka", PROPERTIES) as kafka:
+        yield Twins(ours, kafka)
 
 
 def written(name: str, codec: Codec, configs: dict[str, str]) -> Script:

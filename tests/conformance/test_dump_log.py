@@ -62,8 +62,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         copies[name] = home / name
         shutil.copytree(broker.log_dir, copies[name])
 
-    broker = OurBroker(home / "broker")
-    try:
+    with OurBroker(home / "broker") as broker:
         with DataClient(HOST, broker.port) as client:
             for codec in Codec:
                 client.create_topic(codec.name.lower(), 1, ROLLS)
@@ -89,8 +88,6 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             client.commit(GROUP, {("none", 0): 4})
         assert broker.stop() == 0
         keep("stopped")
-    finally:
-        broker.kill()
     return copies
 
 

@@ -146,8 +146,7 @@ def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> N
     port = free_port()
     with FaultProxy(port, seed=8) as proxy:
         advertised = {"advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
-        broker = OurBroker(tmp_path / "broker", {**PROPERTIES, **advertised}, port=port)
-        try:
+        with OurBroker(tmp_path / "broker", {**PROPERTIES, **advertised}, port=port) as broker:
             load = stock_load(broker, history, bootstrap=f"{HOST}:{proxy.port}")
             for _ in range(min(100, scaled(2))):
                 load.get_on(50)
@@ -163,8 +162,6 @@ def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> N
             load.end(broker.port)
             assert broker.stop() == 0
             assert "Traceback" not in broker.output
-        finally:
-            broker.kill()
 
 
 def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, history: History) -> None:
@@ -174,8 +171,7 @@ def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, histor
     """
     # By default, as in Kafka, the broker rejects records with a timestamp more than an hour ahead.
     early = {"log.message.timestamp.after.max.ms": str(2 * HOUR_MS)}
-    broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS), **early})
-    try:
+    with JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS), **early}) as broker:
         load = stock_load(broker, history, session_ms=SESSION_MS)
         load.get_on(20)
         lives = [member.lives for member in load.members]
@@ -187,5 +183,3 @@ def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, histor
         assert {producer.lives for producer in load.producers if not producer.transactional} == {1}
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()
