@@ -23,7 +23,6 @@ from .keys.node import NODE_KEYS
 from .keys.own import OWN_KEYS
 from .keys.replication import DYNAMIC_ONLY_KEYS, REPLICATION_KEYS
 from .keys.security import SECURITY_KEYS
-from .keys.silent import SILENT
 from .keys.transaction import TRANSACTION_KEYS
 from .shipped import server_properties
 
@@ -79,7 +78,7 @@ _WITHOUT_EFFECT = """
 ## Without effect
 
 The broker checks and returns the values of these keys of Apache Kafka, so files for Kafka work unchanged. The start
-logs a warning for each, except for those of Kerberos, `sasl.login.*` and `sasl.oauthbearer.*`.
+logs a warning for each that is set.
 """
 
 _DYNAMIC = {
@@ -96,9 +95,8 @@ def configs_page() -> str:
     for title, rows in SECTIONS:
         parts.append(f"\n## {title}\n\n")
         for row in rows:
-            reason = row.inert or SILENT.get(row.name)
-            if reason:
-                without_effect.setdefault(reason, []).append(row.name)
+            if row.inert:
+                without_effect.setdefault(row.inert, []).append(row.name)
             else:
                 parts.append(_line(row, always_dynamic=title in _ALWAYS_DYNAMIC))
     parts.append(_WITHOUT_EFFECT)
