@@ -15,7 +15,7 @@ from runtime.deferred import Deferred
 from runtime.process_pool import PoolProcessDied, ProcessPool
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.output import CleanedSegment
-from storage.cleaner.round import clean
+from storage.cleaner.pool_job import run_round
 from storage.cleaner.selection import Cleanable
 from storage.cleaner.swap import RemoveCleanedTask, still_fits
 from storage.log.partition_log import PartitionLog
@@ -72,7 +72,7 @@ class CleaningRound:
     def begin(self, workers: ProcessPool) -> None:
         """Give the log to a worker. Until the round has ended, nothing else changes the log."""
         self._log.cleaning = self.abort
-        self._work = workers.submit(clean, self._job)
+        self._work = workers.submit(run_round, self._job)
         self._work.add_done_callback(self._on_result)
 
     def abort(self) -> None:
