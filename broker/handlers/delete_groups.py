@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from broker.coordinators.share.partitions import SharePartitions  # in a thread: the service is created on the loop
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
@@ -21,7 +22,6 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.partitions import SharePartitions
 
 
 @handles(DELETE_GROUPS)
