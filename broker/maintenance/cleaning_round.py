@@ -111,7 +111,7 @@ class CleaningRound:
     def _swap_next(self, result: CleanResult, left: list[CleanedSegment]) -> None:
         """Swap in one segment after the other, never two at once: recovery must know which files match."""
         if not left:
-            self._tell(result)
+            self._log_result(result)
             self._rounds.done(result)
             self._rounds.cleaned(self._log, result.end_offset)
         if not left or self._aborted:
@@ -129,7 +129,7 @@ class CleaningRound:
 
         background.run([first]).add_done_callback(go_on)
 
-    def _tell(self, result: CleanResult) -> None:
+    def _log_result(self, result: CleanResult) -> None:
         log.info(
             "Cleaned %s, offsets %d to %d, in %d ms: "
             "kept %d of %d records (%d keys), %d of %d bytes, %d of %d segments",
