@@ -210,7 +210,7 @@ def test_a_group_may_read_only_committed_records(pair: Pair, name: str) -> None:
             client.configure(share_isolation_level="read_committed")
             wait_for_changes(broker)
             producer.wait_for_coordinator(name)
-            assert producer.init_patiently(name) == "NONE P0 0"
+            assert producer.init_with_retries(name) == "NONE P0 0"
             client.join(name)
             sequence = 0
             for commit in (True, False, True):

@@ -54,7 +54,7 @@ TRANSACTIONAL_ID = "left-open"
 class KafkaClient(DataClient):
     """A client of Apache Kafka."""
 
-    def patiently(self, api: Api, version: int, **fields: Any) -> Struct:
+    def call_with_retries(self, api: Api, version: int, **fields: Any) -> Struct:
         """Retry while the error is a passing one; coordinators take a moment to start."""
         ask = partial(self.call, api, version, **fields)
         return settled_answer(ask, lambda answer: getattr(answer, "error_code", 0))
@@ -65,7 +65,7 @@ class KafkaClient(DataClient):
 
     def patient_producer_id(self) -> int:
         """Return a producer id for an idempotent producer."""
-        answer = self.patiently(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
+        answer = self.call_with_retries(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
         return int(answer.producer_id)
 
     # ---- transactions
@@ -81,7 +81,7 @@ class KafkaClient(DataClient):
         """Take the next epoch and add partition 0; return the producer's fields of all batches in the transaction."""
         self.await_coordinator(transactional_id, 1)
         fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 900_000}
-        begun = self.patiently(INIT_PRODUCER_ID, 4, **fields)
+        begun = self.call_with_retries(INIT_PRODUCER_ID, 4, **fields)
         self._add_partition(transactional_id, begun, topic)
         return {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch, "transactional": True}
 
@@ -94,7 +94,7 @@ class KafkaClient(DataClient):
     def end_transaction(self, transactional_id: str, producer: dict[str, Any], *, commit: bool) -> None:
         """Commit or abort; the marker comes a moment later, at the latest before the next epoch."""
         own = {name: producer[name] for name in ("producer_id", "producer_epoch")}
-        self.patiently(END_TXN, 3, **own, transactional_id=transactional_id, committed=commit)
+        self.call_with_retries(END_TXN, 3, **own, transactional_id=transactional_id, committed=commit)
 
     def _add_partition(self, transactional_id: str, begun: Struct, topic: str) -> None:
         fields = {
@@ -116,7 +116,7 @@ class KafkaClient(DataClient):
             self.await_coordinator(group, 0)
         member: dict[str, Any] = {"member_id": MEMBER, "member_epoch": 0, "rebalance_timeout_ms": 60_000}
         consumer = member | {"group_id": NEW_CONSUMER_GROUP, "subscribed_topic_names": [topic], "topic_partitions": []}
-        joined = self.patiently(CONSUMER_GROUP_HEARTBEAT, 1, **consumer)
+        joined = self.call_with_retries(CONSUMER_GROUP_HEARTBEAT, 1, **consumer)
         offset = {"partition_index": 0, "committed_offset": 3, "committed_metadata": "by KIP-848"}
         own = {
             "group_id": NEW_CONSUMER_GROUP,
@@ -126,18 +126,20 @@ class KafkaClient(DataClient):
         self.call(OFFSET_COMMIT, 9, own, topics=[{"name": topic, "partitions": [offset]}])
         topology = {"epoch": 1, "subtopologies": [{"subtopology_id": "0", "source_topics": [topic]}]}
         streams = member | {"group_id": STREAMS_GROUP, "process_id": "p", "topology": topology}
-        self.patiently(STREAMS_GROUP_HEARTBEAT, 0, **streams, active_tasks=[], standby_tasks=[], warmup_tasks=[])
+        self.call_with_retries(
+            STREAMS_GROUP_HEARTBEAT, 0, **streams, active_tasks=[], standby_tasks=[], warmup_tasks=[]
+        )
         self._share(topic, topic_id)
 
     def _share(self, topic: str, topic_id: bytes) -> None:
         member: dict[str, Any] = {"group_id": SHARE_GROUP, "member_id": MEMBER}
-        self.patiently(SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=[topic])
+        self.call_with_retries(SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=[topic])
         epochs = count()
 
         def fetch(partition: dict[str, Any] | None, **fields: Any) -> list[Struct]:
             topics = [{"topic_id": topic_id, "partitions": [partition]}] if partition else []
             own = member | {"share_session_epoch": next(epochs), "topics": topics}
-            answer = self.patiently(SHARE_FETCH, 1, **own, **fields)
+            answer = self.call_with_retries(SHARE_FETCH, 1, **own, **fields)
             return [each for found in answer.responses for p in found.partitions for each in p.acquired_records]
 
         limits = FETCH_LIMITS | {"max_records": 10, "batch_size": 10}
@@ -184,9 +186,9 @@ class KafkaClient(DataClient):
             self.await_coordinator(group, 0)
         self.await_coordinator(TRANSACTIONAL_ID, 1)
         return {
-            "acls": self.patiently(DESCRIBE_ACLS, 3, **any_acl).resources,
-            "quotas": self.patiently(DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
-            "scram": self.patiently(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
+            "acls": self.call_with_retries(DESCRIBE_ACLS, 3, **any_acl).resources,
+            "quotas": self.call_with_retries(DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
+            "scram": self.call_with_retries(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
             "consumer group": self._described(CONSUMER_GROUP_DESCRIBE, 1, NEW_CONSUMER_GROUP),
             "share group": self._described(SHARE_GROUP_DESCRIBE, 1, SHARE_GROUP),
             "streams group": self._described(STREAMS_GROUP_DESCRIBE, 0, STREAMS_GROUP),

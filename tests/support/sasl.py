@@ -60,21 +60,21 @@ class Provider:
         self._said = said
         self._path = directory / "jwks.json"
         self.url = self._path.as_uri()
-        self._told: list[dict[str, Any]] = []
+        self._public_keys: list[dict[str, Any]] = []
         self.turn_over()
 
-    def turn_over(self, *, tell: bool = True) -> None:
+    def turn_over(self, *, publish: bool = True) -> None:
         """Sign with a new key from now on."""
         self.key = generate_private_key(65537, 2048)
         self.key_id = f"key-{time.monotonic_ns()}"
         public = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
-        self._told.append({**public, "kid": self.key_id, "use": "sig", **self._said})
-        if tell:
-            self.tell()
+        self._public_keys.append({**public, "kid": self.key_id, "use": "sig", **self._said})
+        if publish:
+            self.publish()
 
-    def tell(self, *others: Any) -> None:
+    def publish(self, *others: Any) -> None:
         """Publish the public keys."""
-        self._path.write_text(json.dumps({"keys": [*self._told, *others]}))
+        self._path.write_text(json.dumps({"keys": [*self._public_keys, *others]}))
 
     def token(self, key: Any = None, algorithm: str = "RS256", headers: Any = None, **claims: Any) -> str:
         """Return a token, valid for alice for an hour by default; a claim of None is left out."""

@@ -64,11 +64,11 @@ class ShareClient(DataClient):
 
     def wait_for_group(self) -> None:
         """Wait for the coordinators of the group and of its share states."""
-        self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_GROUP_KEY, coordinator_keys=[self.group]))
+        self._retry(lambda: self.call(FIND_COORDINATOR, 6, key_type=_GROUP_KEY, coordinator_keys=[self.group]))
         share = f"{self.group}:{'A' * 22}:0"
-        self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
+        self._retry(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
 
-    def _patiently(self, ask: Any) -> None:
+    def _retry(self, ask: Any) -> None:
         eventually(lambda: not ask().coordinators[0].error_code, timeout_s=_PATIENCE_S)
 
     def configure(self, **settings: str) -> None:
@@ -124,7 +124,7 @@ class ShareClient(DataClient):
         self._advance(answer, epoch)
         found = [
             f"{each.partition_index} {_code(each.error_code)} {_code(each.acknowledge_error_code)} "
-            f"{_telling(each.acknowledge_error_message)} {acquired(each)} {len(each.records)}"
+            f"{_comparable(each.acknowledge_error_message)} {acquired(each)} {len(each.records)}"
             for topic in answer.responses
             for each in topic.partitions
         ]
@@ -145,7 +145,7 @@ class ShareClient(DataClient):
         answer = self.call(SHARE_ACKNOWLEDGE, 2, self.session_fields(epoch), is_renew_ack=renew, topics=topics)
         self._advance(answer, epoch)
         found = [
-            f"{each.partition_index} {_code(each.error_code)} {_telling(each.error_message)}"
+            f"{each.partition_index} {_code(each.error_code)} {_comparable(each.error_message)}"
             for topic in answer.responses
             for each in topic.partitions
         ]
@@ -231,6 +231,6 @@ def _code(code: int) -> str:
     return ErrorCode(code).name
 
 
-def _telling(message: str | None) -> str | None:
+def _comparable(message: str | None) -> str | None:
     """Return a message that says more than the code; messages that only repeat it differ between brokers."""
     return message if message is None or "offset" in message or "record" in message else "-"

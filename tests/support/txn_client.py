@@ -85,7 +85,7 @@ class TxnClient(DataClient):
         answer = self.call(INIT_PRODUCER_ID, version, fields, transaction_timeout_ms=timeout_ms)
         return f"{ErrorCode(answer.error_code).name} {self.name(answer.producer_id)} {answer.producer_epoch}"
 
-    def init_patiently(self, transactional_id: str, producer: Producer = ("-", -1), **options: int) -> str:
+    def init_with_retries(self, transactional_id: str, producer: Producer = ("-", -1), **options: int) -> str:
         """Retry `init` while a transaction still ends, or the coordinator starts."""
         passing = ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
         return eventually(
