@@ -219,6 +219,18 @@ def test_foreign_record_in_the_copy_ends_the_mirror(source: Broker, target: Brok
     assert "not a copy" in done.err
 
 
+def test_copy_emptied_by_retention_is_reported(source: Broker, target: Broker, sh: Shell) -> None:
+    """The copy goes on: its own retention removed the records that could be compared."""
+    write(source, "emptied", "a", "b")
+    assert mirror(sh, source, "--topic", "emptied").code == 0
+    sh.good("configs", "alter", "--topic", "emptied", "--add-config", "retention.ms=1")
+    target.run_retention()
+    write(source, "emptied", "c")
+    done = mirror(sh, source, "--topic", "emptied")
+    message = "pybroker mirror: partitions of the copy without a record to compare with the source: 1\n"
+    assert (done.code, done.err, ends(target, sh, "emptied")) == (0, message, [3])
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
