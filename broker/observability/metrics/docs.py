@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.observability.metrics.metric_table import METRICS, Kind
+from broker.observability.metrics.metric import Kind
+from broker.observability.metrics.metric_table import METRICS
 from config.generated_pages import write_pages
 
 METRICS_PAGE = Path("docs/generated/metrics.md")
