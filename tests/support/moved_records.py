@@ -1,4 +1,4 @@
-"""Checks of clients: a round trip of a program in any language, and transactions that move records and their offsets."""
+"""Checks of clients: the round trip of a program in any language, and transactions that move records and offsets."""
 
 from __future__ import annotations
 
