@@ -19,7 +19,7 @@ from protocol.records.builder import BatchBuilder
 from storage.fs import LOCAL
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.stored_batches import patch_in_place
+from tests.support.batch_values import patch_in_place
 
 BATCHES = 3
 TOPICS = 10

@@ -36,7 +36,7 @@ class Producer(TxnClient):
     def begin(self, name: str) -> None:
         self.transactional_id = name
         self.wait_for_coordinator(name)
-        self.producer = self.init_patiently(name).split()
+        self.producer = self.init_with_retries(name).split()
         self.committed_count = 0
         self.epoch, self.id = int(self.producer[2]), self.producer_id(self.producer[1])
         self.is_ending = False

@@ -36,7 +36,7 @@ _FILLING_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RoundResult:
     """One round: the results of all generators in `seconds`, and the processor time by its user."""
 
     requests: int
@@ -55,7 +55,7 @@ def divided(load: Load, workers: int) -> list[list[Client]]:
     return parts
 
 
-def run(broker: WorkersBroker, load: Load, seconds: float, limit_bytes: int = 0) -> Found:
+def run(broker: WorkersBroker, load: Load, seconds: float, limit_bytes: int = 0) -> RoundResult:
     """Run a generator for each worker that has clients, all at the same time."""
     with ExitStack() as stack:
         generators = []
@@ -70,7 +70,7 @@ def run(broker: WorkersBroker, load: Load, seconds: float, limit_bytes: int = 0)
         outcomes: list[Outcome] = [each.outcome()["load"] for each in generators]
         after = cpu_seconds(broker.pid), _load_seconds(), machine_seconds()
         broker_s, load_s, all_s = (later - earlier for earlier, later in zip(before, after, strict=True))
-        return Found(
+        return RoundResult(
             sum(each.requests for each in outcomes),
             sum(each.bytes for each in outcomes),
             max(each.seconds for each in outcomes),
@@ -96,7 +96,7 @@ def prepare(broker: WorkersBroker, load: Load) -> None:
         run(broker, filler, _FILLING_S, SOURCE_BYTES // load.partitions)
 
 
-def row(name: str, load: Load, workers: int, rounds: Sequence[Found]) -> str:
+def row(name: str, load: Load, workers: int, rounds: Sequence[RoundResult]) -> str:
     """Return a line of the table with medians."""
 
     def median(values: list[float]) -> float:
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> None:
         print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
         for name in options.loads:
             load = LOADS[name]
-            found: dict[int, list[Found]] = {each.count: [] for each in brokers}
+            found: dict[int, list[RoundResult]] = {each.count: [] for each in brokers}
             for broker in brokers:
                 prepare(broker, load)
                 run(broker, load, options.warm)

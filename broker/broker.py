@@ -15,12 +15,10 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.access.quotas.quota_updates import enforce_quotas
-from broker.coordinators.share.fetch_services import ShareFetchServices
-from broker.coordinators.share.partitions import SharePartitions
-from broker.coordinators.share.requests import ShareRequests
 from broker.external_readers.archives.following import follow_archives
 from broker.external_readers.spark.following import follow_queries
 from broker.maintenance.log_cleaner import Cleaner
@@ -49,7 +47,7 @@ from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
-from broker.services import MainServices, Services, WorkerServices, by_name
+from broker.services import MainServices, Services, ServiceTable, ShareServices, WorkerServices, share_services
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
@@ -114,9 +112,9 @@ class Broker(ABC):
     topics: AutomaticTopics
     features: FeatureSource
     share_states: ShareStates
+    services: Services
     verifier: TransactionVerifier
     markers: PartitionMarkers
-    share_partitions: SharePartitions
 
     def __init__(
         self,
@@ -184,7 +182,8 @@ class Broker(ABC):
             self._data = await self.loop.run_in_executor(None, self._open_data)
             self._wire()
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
-            self.dispatcher.services = {**by_name(self._services()), **by_name(self._own_services())}
+            self.services = self._services()
+            self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
             self.loop_watch.start()
             self.state = BrokerState.RUNNING
@@ -255,12 +254,12 @@ class Broker(ABC):
                 conversion,
             ),
             time_look_ups=self.time_look_ups,
-            share_partitions=self.share_partitions,
-            share_requests=ShareRequests(self.guard, self.partitions, self.share_partitions, self.share_states, view),
-            share_fetches=ShareFetchServices(
-                self.clock, self.purgatory, self.time_look_ups, self.partitions, self.share_partitions
-            ),
         )
+
+    @cached_property
+    def shares(self) -> ShareServices:
+        """The services of share groups, created for the first handler that needs one."""
+        return share_services(self.services, self.share_states)
 
     @abstractmethod
     def _own_services(self) -> MainServices | WorkerServices:
@@ -308,11 +307,6 @@ class Broker(ABC):
 
     def _enforce_quotas(self) -> None:
         enforce_quotas(self.config, self.metadata, self.clock, self.dispatcher, self.server, self.dns_threads)
-
-    def _share_partitions(self, states: ShareStates) -> SharePartitions:
-        return SharePartitions(
-            self.config, self.clock, self.timers, self.purgatory, self.metadata, self.time_look_ups, states
-        )
 
     def _start_data(self) -> None:
         self.background.start()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from broker.replicas.cordoned_dirs import CordonRecorder
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
-from broker.services import MainServices
+from broker.services import MainServices, ShareServices, share_services
 from broker.startup.node import Node, open_node
 from config import BrokerConfig
 from controller.controller import Controller
@@ -171,7 +172,6 @@ class MainProcess(Broker):
         )
         self.share_coordinator = ShareCoordinator(environment)
         self.share_states = self.share_coordinator
-        self.share_partitions = self._share_partitions(self.share_coordinator)
         self.groups = GroupCoordinator(environment, self.controller, self.share_coordinator)
         own = self.markers = PartitionMarkers(self.partitions, self.appends, self.background, clock, self.groups.log_at)
         markers: MarkerWriter = own
@@ -182,7 +182,6 @@ class MainProcess(Broker):
 
             markers = WorkerMarkers(own, self.partitions, self._supervisor)
             self.end_offsets = WorkerEndOffsets(self.partitions, self._supervisor)
-            self.share_partitions.on_forget(self._supervisor.forget_shares)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, markers)
         self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
         if self._supervisor is not None:
@@ -209,6 +208,13 @@ class MainProcess(Broker):
             fail_directory=self.fail_directory,
         )
         supervisor.attach(backend)
+
+    @cached_property
+    def shares(self) -> ShareServices:
+        shares = share_services(self.services, self.share_coordinator)
+        if self._supervisor is not None:
+            shares.share_partitions.on_forget(self._supervisor.forget_shares)
+        return shares
 
     def _own_services(self) -> MainServices:
         return MainServices(

@@ -7,7 +7,7 @@ a narrower Protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker.coordinators.share.fetch_services import ShareFetchServices
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
+    from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.coordinators.transaction.producer_ids import ProducerIds
@@ -83,10 +84,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     fetch_services: FetchServices
     time_look_ups: TimeLookUps
 
-    share_partitions: SharePartitions
-    share_requests: ShareRequests
-    share_fetches: ShareFetchServices
-
 
 class MainServices(msgspec.Struct, frozen=True, kw_only=True):
     """The other services of the main process: decisions about the cluster, and coordinators."""
@@ -112,6 +109,50 @@ class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
     forwarder: RequestForwarder
 
 
-def by_name(services: Services | MainServices | WorkerServices) -> Mapping[str, object]:
-    """Return a mapping from names to services."""
-    return {name: getattr(services, name) for name in services.__struct_fields__}
+class ShareServices(msgspec.Struct, frozen=True, kw_only=True):
+    """The services of share groups, in every process that serves such a group."""
+
+    share_partitions: SharePartitions
+    share_requests: ShareRequests
+    share_fetches: ShareFetchServices
+
+
+def share_services(every: Services, states: ShareStates) -> ShareServices:
+    """Create the services of share groups, whose states are read from and written to `states`."""
+    # Imported here, because few brokers have share groups. The modules of the handlers import the same.
+    from broker.coordinators.share.fetch_services import ShareFetchServices
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.requests import ShareRequests
+
+    shares = SharePartitions(
+        every.config, every.clock, every.timers, every.purgatory, every.metadata, every.time_look_ups, states
+    )
+    return ShareServices(
+        share_partitions=shares,
+        share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.client_view),
+        share_fetches=ShareFetchServices(every.clock, every.purgatory, every.time_look_ups, every.partitions, shares),
+    )
+
+
+class ServiceTable(Mapping[str, object]):
+    """The services of a process by name. `shares` returns those of share groups, which few brokers need."""
+
+    def __init__(
+        self, every: Services, own: MainServices | WorkerServices, shares: Callable[[], ShareServices]
+    ) -> None:
+        self._ready = {name: getattr(part, name) for part in (every, own) for name in part.__struct_fields__}
+        self._shares = shares
+
+    def __getitem__(self, name: str) -> object:
+        if name in ShareServices.__struct_fields__:
+            return getattr(self._shares(), name)
+        return self._ready[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ready or name in ShareServices.__struct_fields__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._ready, *ShareServices.__struct_fields__))
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(ShareServices.__struct_fields__)

@@ -6,13 +6,15 @@ python -m config.docs --check    exit code 1 if either is out of date
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .generated_pages import write_pages
 from .key import ConfigKey, UpdateMode
-from .keys import CLIENT_METRICS_KEYS, GROUP_KEYS, LEGACY_TOPIC_KEYS, QUOTA_KEYS, TOPIC_KEYS
+from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, LEGACY_TOPIC_KEYS, QUOTA_KEYS, TOPIC_KEYS
 from .keys.group import GROUP_KEYS as GROUP_COORDINATOR_KEYS
 from .keys.legacy import LEGACY_KEYS, OLDEST_KEYS
 from .keys.log import LOG_KEYS
@@ -21,7 +23,6 @@ from .keys.node import NODE_KEYS
 from .keys.own import OWN_KEYS
 from .keys.replication import DYNAMIC_ONLY_KEYS, REPLICATION_KEYS
 from .keys.security import SECURITY_KEYS
-from .keys.silent import SILENT
 from .keys.transaction import TRANSACTION_KEYS
 from .shipped import server_properties
 
@@ -55,16 +56,21 @@ _ALWAYS_DYNAMIC = {
 }
 
 _MOST_VALUES = 12
+#: Keys between which a group may set its own value; the head of the page describes them.
+_GROUP_LIMIT = re.compile(r"(Lowest|Highest) .* that a (\w+ )?group may set\.")
 
 _HEAD = """\
 # Configuration keys
 
 Written by `python -m config.docs` from the tables in `config/keys/`; edit those.
 
-Sections before "Dynamic only" list keys of `server.properties`, which environment variables (`PYBROKER_` and the key
-in capitals, with underscores for dots) and `--override` can also set. A new value needs a restart of the broker unless
-the key is marked with Kafka's update mode: **per-broker** keys can change on a running broker, **cluster-wide** keys
-also for all brokers at once. Keys of topics, groups, clients and users can always change.
+Each key has its type with the allowed values, its default if it has one, and its meaning. Lists are separated by
+commas. If the default is a broker key, that key supplies the default, and its line has the rest. Keys of groups with
+`min` or `max` and no meaning limit what a group may set.
+
+Sections before "Dynamic only" list keys of `server.properties` ([sources](../reference/configuration.md)). A new value
+needs a restart unless the key is marked with Kafka's update mode: **per-broker** keys can change on a running broker,
+**cluster-wide** keys also for all brokers at once. Keys of topics, groups, clients and users can always change.
 [Keys without effect](#without-effect) are at the end.
 """
 
@@ -72,7 +78,7 @@ _WITHOUT_EFFECT = """
 ## Without effect
 
 The broker checks and returns the values of these keys of Apache Kafka, so files for Kafka work unchanged. The start
-logs a warning for each, except for those of Kerberos, `sasl.login.*` and `sasl.oauthbearer.*`.
+logs a warning for each that is set.
 """
 
 _DYNAMIC = {
@@ -87,24 +93,31 @@ def configs_page() -> str:
     parts = [_HEAD]
     without_effect: dict[str, list[str]] = {}
     for title, rows in SECTIONS:
-        parts.append(f"\n## {title}\n\n| key | values | default | description |\n|---|---|---|---|\n")
+        parts.append(f"\n## {title}\n\n")
         for row in rows:
-            reason = row.inert or SILENT.get(row.name)
-            if reason:
-                without_effect.setdefault(reason, []).append(row.name)
+            if row.inert:
+                without_effect.setdefault(row.inert, []).append(row.name)
             else:
                 parts.append(_line(row, always_dynamic=title in _ALWAYS_DYNAMIC))
     parts.append(_WITHOUT_EFFECT)
     for reason, names in without_effect.items():
-        parts.append(f"\n{reason[0].upper()}{reason[1:]}:\n\n")
-        parts += (f"- `{name}`\n" for name in sorted(set(names)))
+        listed = ", ".join(f"`{name}`" for name in sorted(set(names)))
+        text = f"{reason[0].upper()}{reason[1:]}: {listed}."
+        parts.append(f"\n{textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)}\n")
     return "".join(parts)
 
 
 def _line(row: ConfigKey, *, always_dynamic: bool) -> str:
     default = "" if row.default_text is None else f"`{row.default_text}`" if row.default_text else '""'
-    cells = (f"`{row.name}`", _values(row), default, row.doc + _remark(row, always_dynamic=always_dynamic))
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    values, text = _values(row), row.doc + _remark(row, always_dynamic=always_dynamic)
+    if _GROUP_LIMIT.fullmatch(row.doc):
+        text = text.removeprefix(row.doc)
+    if row.synonyms:
+        broker_key = BROKER_KEYS[row.synonyms[0][0]]
+        default, text = f"`{broker_key.name}`", ""
+        values = "" if values == _values(broker_key) else values
+    facts = ", ".join(each for each in (values, default) if each)
+    return f"- `{row.name}`: {facts}. {text}".rstrip() + "\n"
 
 
 def _values(row: ConfigKey) -> str:
@@ -112,11 +125,11 @@ def _values(row: ConfigKey) -> str:
     allowed = str(row.valid or "").split(", ")
     if len(allowed) > _MOST_VALUES:
         allowed = [allowed[0], "...", allowed[-1]]
-    return f"{row.type.name.lower()} {', '.join(allowed)}".rstrip()
+    return f"{row.type.name.lower()} {', '.join(allowed).removesuffix(', separated by commas')}".rstrip()
 
 
 def _remark(row: ConfigKey, *, always_dynamic: bool) -> str:
-    if row.replaced_by:
+    if row.replaced_by and not row.doc.startswith("The older name of"):
         return f" Now: {' and '.join(f'`{name}`' for name in row.replaced_by)}."
     internal = " Internal." if row.internal and row not in OWN_KEYS else ""
     return internal if always_dynamic else internal + _DYNAMIC[row.update_mode]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
-from tests.support.jars import kafka_classpath
-from tests.support.java import java_command
+from tests.support.java import java_command, kafka_classpath
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
 

@@ -14,8 +14,7 @@ from bench.comparison.figures import Category, Figure
 from bench.comparison.session import Session, make_figure
 from bench.comparison.usage import cpu_seconds
 from tests.support.brokers import RunningBroker
-from tests.support.jars import kafka_classpath
-from tests.support.java import java_command
+from tests.support.java import java_command, kafka_classpath
 
 RECORD_BYTES, PARTITIONS = 100, 4
 #: Records for each measured second; slow clients take longer.
@@ -25,7 +24,7 @@ _PATIENCE_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ClientRun:
     """One run of a client: records, seconds by the client's own account, the broker's processor time."""
 
     records: int
@@ -126,10 +125,10 @@ def measure(session: Session) -> Iterator[Figure]:
     session.topic("clients", PARTITIONS)
     for name, run in CLIENTS.items():
 
-        def once(broker: RunningBroker, seconds: float, run: Callable[..., tuple[int, float]] = run) -> Run:
+        def once(broker: RunningBroker, seconds: float, run: Callable[..., tuple[int, float]] = run) -> ClientRun:
             before = cpu_seconds(broker.pid)
             records, took = run(broker, "clients", max(1, round(seconds * _PER_SECOND)))
-            return Run(records, took, cpu_seconds(broker.pid) - before)
+            return ClientRun(records, took, cpu_seconds(broker.pid) - before)
 
         found = session.alternate(once)
         yield make_figure(

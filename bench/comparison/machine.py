@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from pybroker.pipeline.java import JavaNotFoundError, find_java
-from tests.support.jars import KAFKA_VERSION
+from tests.support.java import KAFKA_VERSION
 
 _ROOT = Path(__file__).parents[2]
 

@@ -141,7 +141,7 @@ class RetentionHolds:
             return
         state = self._states.get(partition_log)
         if state is None or level > state.level:
-            self._tell(partition_log, level, behind, held_bytes, start)
+            self._log_level(partition_log, level, behind, held_bytes, start)
         highest = level if state is None else max(level, state.level)
         self._states[partition_log] = _State(highest, held_bytes)
 
@@ -173,7 +173,7 @@ class RetentionHolds:
         soon = expired_segments(partition_log, now_ms + margin_ms, margin_bytes=margin_bytes)
         return _start_without(partition_log, soon) > position
 
-    def _tell(
+    def _log_level(
         self, partition_log: PartitionLog, level: _Level, behind: tuple[int, str] | None, held_bytes: int, start: int
     ) -> None:
         name, limit = partition_log.name, partition_log.config.retention_hold_max_bytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from broker.coordinators.share.partitions import SharePartitions  # in a thread: the service is created on the loop
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
@@ -22,7 +23,6 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.partitions import SharePartitions
 
 
 #: From this version on clients know GROUP_DELETION_FAILED.

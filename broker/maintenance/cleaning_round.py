@@ -15,7 +15,7 @@ from runtime.deferred import Deferred
 from runtime.process_pool import PoolProcessDied, ProcessPool
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.output import CleanedSegment
-from storage.cleaner.round import clean
+from storage.cleaner.pool_job import run_round
 from storage.cleaner.selection import Cleanable
 from storage.cleaner.swap import RemoveCleanedTask, still_fits
 from storage.log.partition_log import PartitionLog
@@ -72,7 +72,7 @@ class CleaningRound:
     def begin(self, workers: ProcessPool) -> None:
         """Give the log to a worker. Until the round has ended, nothing else changes the log."""
         self._log.cleaning = self.abort
-        self._work = workers.submit(clean, self._job)
+        self._work = workers.submit(run_round, self._job)
         self._work.add_done_callback(self._on_result)
 
     def abort(self) -> None:
@@ -111,7 +111,7 @@ class CleaningRound:
     def _swap_next(self, result: CleanResult, left: list[CleanedSegment]) -> None:
         """Swap in one segment after the other, never two at once: recovery must know which files match."""
         if not left:
-            self._tell(result)
+            self._log_result(result)
             self._rounds.done(result)
             self._rounds.cleaned(self._log, result.end_offset)
         if not left or self._aborted:
@@ -129,7 +129,7 @@ class CleaningRound:
 
         background.run([first]).add_done_callback(go_on)
 
-    def _tell(self, result: CleanResult) -> None:
+    def _log_result(self, result: CleanResult) -> None:
         log.info(
             "Cleaned %s, offsets %d to %d, in %d ms: "
             "kept %d of %d records (%d keys), %d of %d bytes, %d of %d segments",

@@ -24,10 +24,10 @@ import msgspec
 from broker.maintenance.cleaning_round import CleaningRound
 from broker.maintenance.log_scheduler import Background
 from config import BrokerConfig
+from protocol.records.compiled import has_compiled
 from runtime.deferred import Deferred
 from runtime.process_pool import ProcessPool
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
-from storage.cleaner.compiled_walk import IS_COMPILED
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.selection import Cleanable, find_cleanable
 from storage.errors import LogOffline
@@ -118,7 +118,7 @@ class Cleaner:
         """Start the cleaner if it is enabled."""
         if not self._config.get_bool("log.cleaner.enable"):
             return
-        log.info("The cleaner is %s", "compiled" if IS_COMPILED else "interpreted")
+        log.info("The cleaner is %s", "compiled" if has_compiled("storage.cleaner.walk") else "interpreted")
         for directory in self._logs.directories:
             if directory.is_online:
                 self._read_offsets(directory)

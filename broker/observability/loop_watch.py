@@ -50,8 +50,8 @@ class LoopWatch:
         self._thread_id = 0
         self._stopped = threading.Event()
         # Used by the watching thread alone: the beat that was due at the last logged stall, and the last check.
-        self._told = 0.0
-        self._looked = 0.0
+        self._logged = 0.0
+        self._checked = 0.0
         self._marks: deque[tuple[float, float]] = deque(maxlen=_IDLE_BEATS)
         self.lag_counts = [0] * (len(LAG_BOUNDS_S) + 1)
         self.lag_sum_s = 0.0
@@ -73,7 +73,7 @@ class LoopWatch:
     def start(self) -> None:
         """Start, with a thread that lives until `stop`."""
         self._thread_id = threading.get_ident()
-        self._looked = self._monotonic()
+        self._checked = self._monotonic()
         self._schedule()
         threading.Thread(target=self._watch, name="loop-watch", daemon=True).start()
 
@@ -108,10 +108,10 @@ class LoopWatch:
     def look(self) -> None:
         """Log a blocked loop, once, with its stack."""
         now, due = self._monotonic(), self._due
-        was_away = now - self._looked > BEAT_S + STALL_S  # the whole process was suspended, not only the loop
-        self._looked = now
-        if now - due > STALL_S and due != self._told and not was_away:
-            self._told = due
+        was_away = now - self._checked > BEAT_S + STALL_S  # the whole process was suspended, not only the loop
+        self._checked = now
+        if now - due > STALL_S and due != self._logged and not was_away:
+            self._logged = due
             frame = sys._current_frames().get(self._thread_id)
             stack = "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "  (no stack)"
             log.warning("The event loop was blocked for %.1f s, at\n%s", now - due, stack)

@@ -33,12 +33,12 @@ class ServiceManager:
 
     def ready(self, status: str) -> None:
         """Report that clients are served. From now on send watchdog signals, twice as often as the manager asks for."""
-        self._tell("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
+        self._notify("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
         self._beat()
 
     def stopping(self) -> None:
         """Report that the broker stops."""
-        self._tell("STOPPING=1", "STATUS=Shutting down")
+        self._notify("STOPPING=1", "STATUS=Shutting down")
 
     def close(self) -> None:
         """Stop the watchdog signals: the loop is about to end."""
@@ -48,10 +48,10 @@ class ServiceManager:
 
     def _beat(self) -> None:
         if self.watchdog_s is not None:
-            self._tell("WATCHDOG=1")
+            self._notify("WATCHDOG=1")
             self._timer = self._loop.call_later(self.watchdog_s / 2, self._beat)
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         if not self._address:
             return
         # "@" stands for the zero byte with which names outside of the file system begin

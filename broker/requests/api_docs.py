@@ -28,17 +28,17 @@ _HEAD = f"""\
 
 Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
 
-The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka {KAFKA_LINE},
-which removed older ones; `pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served,
-with two exceptions: without `metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does,
-and without legacy versions it lists Produce from version 0, as Kafka does.
+The versions of Apache Kafka {KAFKA_LINE} are in brackets where they differ: it removed older ones, and
+`pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served, with two exceptions: without
+`metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does, and without legacy versions
+it lists Produce from version 0, as Kafka does.
 """
 
 _SERVED_HEAD = """
 ## Served: {}
 
-| key | API | served | Kafka | what it does | not served |
-|---|---|---|---|---|---|
+| key | API | versions | what it does |
+|---|---|---|---|
 """
 
 _MISSING_HEAD = """
@@ -80,14 +80,14 @@ def _served(served: ServedApi) -> str:
     if summary is None:
         raise ValueError(f"{handler.__module__}: its docstring must begin with the API, its versions and a sentence")
     missing = _MISSING.search(docstring)
-    cells = (api.key, api.name, served.served, api.current, _line(summary), _line(missing))
+    versions = f"{served.served}" if str(api.current) == str(served.served) else f"{served.served} ({api.current})"
+    text = _line(summary) + (f". **Not served**: {_line(missing)}" if missing else "")
+    cells = (api.key, api.name, versions, text)
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
-def _line(found: re.Match[str] | None) -> str:
+def _line(found: re.Match[str]) -> str:
     """Return the matched sentence on one line, with a capital and without the period."""
-    if found is None:
-        return ""
     text = " ".join(found[1].split()).removesuffix(".")
     return text[0].upper() + text[1:]
 

@@ -114,7 +114,6 @@ class Worker(Broker):
             self.partitions, self.appends, self.background, self.clock, lambda index: ErrorCode.NOT_COORDINATOR
         )
         self._remote_shares = self.share_states = RemoteShareStates(self.link, self.timers, self._on_share_read)
-        self.share_partitions = self._share_partitions(self.share_states)
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         self._enforce_quotas()
 
@@ -178,7 +177,7 @@ class Worker(Broker):
             return {place: log.high_watermark for place, log in found.items() if log.directory.is_online}
         if isinstance(message, ForgetShares):
             self._remote_shares.forget(message.topic_id, message.group_id)
-            self.share_partitions.forget(message.group_id, message.topic_id, message.partitions)
+            self.shares.share_partitions.forget(message.group_id, message.topic_id, message.partitions)
         elif isinstance(message, DirectoryFailed):
             self.fail_directory(message.path, message.reason)
         elif isinstance(message, LogLevels):

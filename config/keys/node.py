@@ -17,7 +17,16 @@ from ..key import (
 )
 from ..validators import ListOf, OneOf, Range
 from .special import BOOTSTRAP_SERVERS, VOTERS
-from .why_inert import NO_JVM, NO_OTHER_LEVELS, NO_SUCH_THREADS, OWN_CONTROLLER
+from .why_inert import (
+    ALL_METRICS,
+    NO_EVENT_TIMES,
+    NO_JVM,
+    NO_OTHER_LEVELS,
+    NO_OTHER_NODES,
+    NO_SAMPLES,
+    NO_SUCH_THREADS,
+    OWN_CONTROLLER,
+)
 
 # fmt: off
 NODE_KEYS = (
@@ -37,6 +46,7 @@ NODE_KEYS = (
     ConfigKey("initial.broker.registration.timeout.ms", INT, 60000, None, MEDIUM, READ_ONLY, inert=OWN_CONTROLLER,
         doc="How long a starting broker waits for its registration."),
     ConfigKey("server.max.startup.time.ms", LONG, LONG_MAX, Range(0), MEDIUM, READ_ONLY, internal=True,
+        inert=NO_OTHER_NODES,
         doc="How long a start may take before it is aborted."),
     ConfigKey("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, inert=OWN_CONTROLLER,
         doc="Move leadership to other brokers before a stop."),
@@ -69,9 +79,10 @@ NODE_KEYS = (
     ConfigKey("controller.quorum.retry.backoff.ms", INT, 20, Range(0), LOW, READ_ONLY, inert=OWN_CONTROLLER,
         doc="Backoff before a request between controllers is retried."),
     ConfigKey("controller.performance.always.log.threshold.ms", LONG, 2000, Range(0), MEDIUM, READ_ONLY,
-        internal=True,
+        internal=True, inert=NO_EVENT_TIMES,
         doc="Log every metadata event that takes longer than this."),
     ConfigKey("controller.performance.sample.period.ms", LONG, 60000, Range(100), MEDIUM, READ_ONLY, internal=True,
+        inert=NO_EVENT_TIMES,
         doc="Period for which the log summarizes metadata events."),
     ConfigKey("controller.quota.window.num", INT, 11, Range(1), LOW, READ_ONLY,
         doc="Number of samples for quotas on creating and deleting topics."),
@@ -123,11 +134,11 @@ NODE_KEYS = (
     ConfigKey("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",), ListOf(), LOW, CLUSTER_WIDE,
         inert=NO_JVM,
         doc="Java classes that report metrics."),
-    ConfigKey("metrics.num.samples", INT, 2, Range(1), LOW, READ_ONLY,
+    ConfigKey("metrics.num.samples", INT, 2, Range(1), LOW, READ_ONLY, inert=NO_SAMPLES,
         doc="Number of samples for a rate."),
-    ConfigKey("metrics.recording.level", STRING, "INFO", None, LOW, READ_ONLY,
+    ConfigKey("metrics.recording.level", STRING, "INFO", None, LOW, READ_ONLY, inert=ALL_METRICS,
         doc="Which metrics are recorded: INFO, DEBUG or TRACE."),
-    ConfigKey("metrics.sample.window.ms", LONG, 30000, Range(1), LOW, READ_ONLY,
+    ConfigKey("metrics.sample.window.ms", LONG, 30000, Range(1), LOW, READ_ONLY, inert=NO_SAMPLES,
         doc="Length of a sample for a rate."),
     ConfigKey("alter.config.policy.class.name", CLASS, None, None, LOW, READ_ONLY,
         doc="Class that may reject changes of configurations."),

@@ -38,7 +38,7 @@ OWN_KEYS = (
         READ_ONLY, internal=True,
         doc="Archives of `pybroker archive`. retention.hold.max.bytes keeps records that they do not have yet."),
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, READ_ONLY, internal=True,
-        doc="Default of the topic key: bytes a partition keeps beyond retention for lagging queries and archives."),
+        doc="Most bytes that a partition keeps beyond retention for lagging queries and archives; 0: none."),
 )
 OWN_TOPIC_KEYS = (
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,

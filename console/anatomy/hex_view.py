@@ -15,7 +15,7 @@ _MOST_BYTES, _MOST_FIELDS = 4096, 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LeafBytes:
     """The bytes of one leaf in one row: `number` is the leaf's, `is_first` marks the start of the leaf."""
 
     number: int
@@ -35,7 +35,7 @@ class Row:
 
     position: int
     columns_before: int
-    runs: tuple[Run, ...]
+    runs: tuple[LeafBytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _rows(data: bytes, leaves: Sequence[Span], end: int, offset: int) -> Iterato
             leaf = leaves[number]
             until = min(leaf.end, stop)
             piece = data[at:until]
-            runs.append(Run(number, at == leaf.start, leaf.name, piece.hex(" "), _printable(piece)))
+            runs.append(LeafBytes(number, at == leaf.start, leaf.name, piece.hex(" "), _printable(piece)))
             at = until
         yield Row(offset + row_start, max(start - row_start, 0), tuple(runs))
         row_start = row_end

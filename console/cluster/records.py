@@ -27,7 +27,7 @@ _AT_THE_END = -191  # KafkaError._PARTITION_EOF
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecordPage:
     """A page of records. `following` is the offset of the next page, None at the end. `scanned`: records read."""
 
     messages: list[Message]
@@ -41,7 +41,7 @@ def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> 
         return session.since([(topic, partition)], timestamp_ms)[topic, partition]
 
 
-def read_messages(client: Client, topic: str, partition: int, offset: int, limit: int, word: str = "") -> Found:
+def read_messages(client: Client, topic: str, partition: int, offset: int, limit: int, word: str = "") -> RecordPage:
     """Return at most `limit` records from `offset` on, fewer if large: uncommitted ones too, no control records.
 
     Args:
@@ -57,7 +57,7 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, limit
         ):
             each = consumer.poll(_TURN_S)
             if each is not None and _is_end(each):
-                return Found(found, None, scanned)
+                return RecordPage(found, None, scanned)
             if each is not None and _is_record(each, topic):
                 scanned += 1
                 message = _message(each)
@@ -66,7 +66,7 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, limit
                     found.append(message)
                     size_bytes += message.size_bytes
             session.check()
-        return Found(found, following, scanned)
+        return RecordPage(found, following, scanned)
 
 
 class Tail:

@@ -66,7 +66,7 @@ class BatchBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BatchDrawing:
     """The part of a segment's file from `start` to `end`, with the entries of the index that point into it."""
 
     start: int
@@ -75,7 +75,7 @@ class Stretch:
     ticks: tuple[tuple[float, OffsetEntry], ...]
 
 
-def stretch(batches: Sequence[BatchRow], entries: OffsetEntries) -> Stretch | None:
+def draw_batches(batches: Sequence[BatchRow], entries: OffsetEntries) -> BatchDrawing | None:
     """Draw consecutive batches to scale, each with at most one entry; None without batches."""
     if not batches:
         return None
@@ -86,4 +86,4 @@ def stretch(batches: Sequence[BatchRow], entries: OffsetEntries) -> Stretch | No
     )
     pointing = entries.within(start, end, len(batches))
     ticks = tuple((round((entry.position - start) * scale, 2), entry) for entry in pointing)
-    return Stretch(start, end, bars, ticks)
+    return BatchDrawing(start, end, bars, ticks)

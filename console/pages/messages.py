@@ -35,7 +35,7 @@ def show(request: Request) -> Response:
     topic = client.topic(request.path_params["topic"])
     partition = chosen_partition(request, topic)
     count = max(1, number(request, "count", _PAGE, limit=_MOST))
-    look = look_of(request, count)
+    form = form_of(request, count)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
     moment = request.query_params.get("time", "").strip()
     if moment:
@@ -43,12 +43,12 @@ def show(request: Request) -> Response:
     else:
         start = number(request, "offset", partition.start if word else max(partition.start, partition.end - count))
     start = min(max(start, partition.start), partition.end)
-    shown: list[Shown] = []
+    shown: list[ReadableRecord] = []
     following = None
     scanned = 0
     if start < partition.end:
         found = read_messages(client, topic.name, partition.number, start, count, word)
-        shown = [look.shown(each) for each in found.messages]
+        shown = [form.readable(each) for each in found.messages]
         scanned = found.scanned
         if found.following is not None and found.following < partition.end:
             following = found.following
@@ -59,7 +59,7 @@ def show(request: Request) -> Response:
         partition=partition,
         start=start,
         count=count,
-        look=look,
+        form=form,
         forms=FORMS,
         moment=moment,
         word=word,
@@ -94,7 +94,7 @@ def chosen_partition(request: Request, topic: Topic) -> Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReadableRecord:
     """A record with its parts in readable form."""
 
     message: Message
@@ -104,7 +104,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RecordForm:
     """The form of shown records. `schema_text` is the entered schema, `schema` the parsed one; `limit`: limit in bytes
     for each part.
     """
@@ -114,9 +114,9 @@ class Look:
     schema: AvroSchema | None
     limit: int
 
-    def shown(self, message: Message) -> Shown:
+    def readable(self, message: Message) -> ReadableRecord:
         """Return a record in that form. Keys seldom have the values' schema, so they are shown without it."""
-        return Shown(
+        return ReadableRecord(
             message,
             payload(message.key, self.form, limit=self.limit),
             payload(message.value, self.form, self.schema, self.limit),
@@ -124,15 +124,15 @@ class Look:
         )
 
 
-def look_of(request: Request, count: int) -> Look:
-    """Return the look that the query asks for, for a page of `count` records. Raises BadRequest."""
+def form_of(request: Request, count: int) -> RecordForm:
+    """Return the form that the query asks for, for a page of `count` records. Raises BadRequest."""
     wanted = request.query_params.get("form", "auto")
     text = request.query_params.get("schema", "").strip()
     for form in FORMS:
         if form == wanted:
             try:
                 schema = parse_schema(text) if text and form == "avro" else None
-                return Look(form, text, schema, most_of(count))
+                return RecordForm(form, text, schema, most_of(count))
             except AvroError as error:
                 raise BadRequest(f"schema: {error}") from None
     raise BadRequest(f"form is one of {', '.join(FORMS)}, not {wanted[:40]!r}")

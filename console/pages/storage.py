@@ -11,7 +11,7 @@ from console.logs.folder import Folder
 from console.logs.index_entries import offset_entries
 from console.logs.lookup import find
 from console.logs.segment import Segment
-from console.pages.drawing import entry_ticks, segment_bars, stretch
+from console.pages.drawing import draw_batches, entry_ticks, segment_bars
 from console.pages.page import number, page, sources
 
 _BATCHES = 50
@@ -46,7 +46,7 @@ def show_segment(request: Request) -> Response:
     """GET /storage/{directory}/{folder}/{base}?position=: batches from a position"""
     directory, folder, segment = chosen_segment(request)
     batches = read_batches(segment, number(request, "position", 0), _BATCHES)
-    drawing = stretch(batches.rows, offset_entries(segment))
+    drawing = draw_batches(batches.rows, offset_entries(segment))
     return page(
         request,
         "segment.html",

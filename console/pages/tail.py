@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from console.cluster.records import Tail
 from console.errors import ConsoleError, TooMany
 from console.login_sessions import LoginSession
-from console.pages.messages import chosen_partition, look_of
+from console.pages.messages import chosen_partition, form_of
 from console.pages.page import fragment, number, sources
 
 _MOST_TAILS = 8
@@ -67,7 +67,7 @@ class _Following(StreamingResponse):
 def _open(request: Request) -> Tail:
     client = sources(request).client
     topic = client.topic(request.path_params["topic"])
-    look_of(request, _MOST_KEPT)
+    form_of(request, _MOST_KEPT)
     partition = chosen_partition(request, topic)
     last = request.headers.get("last-event-id", "")
     offset = number(request, "offset", partition.end)
@@ -78,7 +78,7 @@ def _open(request: Request) -> Tail:
 
 async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
     session: LoginSession = request.state.login_session
-    look = look_of(request, _MOST_KEPT)
+    form = form_of(request, _MOST_KEPT)
     ends_at = time.monotonic() + _LONGEST_S
     try:
         yield f"retry: 2000\nid: {tail.offset - 1}\n\n"
@@ -87,7 +87,7 @@ async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
             if not found:
                 yield ": nothing new\n\n"  # detects a closed connection
             for each in found:
-                row = fragment(request, "row.html", shown=look.shown(each))
+                row = fragment(request, "row.html", shown=form.readable(each))
                 yield f"id: {each.offset}\ndata: {json.dumps(row)}\n\n"
             await asyncio.sleep(0.1)
     except ConsoleError as problem:

@@ -9,16 +9,15 @@ from coordinator.group.classic.member import Member
 from coordinator.group.classic.state import GroupState
 from coordinator.group.records import OffsetRecord, StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard
-from coordinator.group.streams.group import StreamsGroupState
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from protocol.messages.list_groups import ListedGroup
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
-#: The names of states in filters, where they are not the state in lower case. Kafka's tool filters by "NotReady" and so
-#: finds no group; this broker behaves alike.
-FILTER_NAMES = {StreamsGroupState.NOT_READY.value: "not_ready"}
+#: The names of states in filters, where they are not the state in lower case: that of a streams group without its
+#: topics. Kafka's tool filters by "NotReady" and so finds no group; this broker behaves alike.
+FILTER_NAMES = {"NotReady": "not_ready"}
 #: From this version on a missing group is an error. Before, it is described as a dead group.
 FIRST_VERSION_KNOWING_MISSING_GROUPS = 6
 

@@ -10,7 +10,7 @@ types raise UnknownRecord.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
@@ -163,9 +163,9 @@ StoredRecord: TypeAlias = OffsetRecord | GroupRecord | ModernRecord[object]
 
 
 def parse_record(
-    modern: Mapping[int, type[ModernRecord[object]]], key: bytes | None, value: bytes | None
+    record_class_of: Callable[[int], type[ModernRecord[object]] | None], key: bytes | None, value: bytes | None
 ) -> StoredRecord:
-    """Parse a record of `__consumer_offsets`. `modern`: the classes of records of the newer groups, by record type.
+    """Parse a record of `__consumer_offsets`. `record_class_of`: the class for a type of records of newer groups.
 
     Raises UnknownRecord. The log keeps such a record, and the coordinator ignores it.
     """
@@ -179,7 +179,7 @@ def parse_record(
             return _parse_offset(key, value)
         if record_type == GROUP_METADATA:
             return _parse_group(key, value)
-        record_class = modern.get(record_type)
+        record_class = record_class_of(record_type)
         if record_class is not None:
             return record_class.parse(record_type, key, value)
     except (ProtocolError, LayoutError, UnicodeDecodeError) as error:

@@ -6,16 +6,15 @@ Only `replay` changes stored state, both for records just written and for record
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.cluster import Cluster, NoTopics
-from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.group import Group
 from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.record import ModernRecord
@@ -23,17 +22,20 @@ from coordinator.group.offsets import Offsets
 from coordinator.group.plain_commit import PlainCommit
 from coordinator.group.records import GroupMetadata, GroupRecord, OffsetRecord, StoredRecord, parse_record
 from coordinator.group.settings import GroupSettings
-from coordinator.group.share.group import ShareGroup
 from coordinator.group.skim import CommitSkim
-from coordinator.group.streams.group import StreamsGroup
 from coordinator.timers import Timers
 from protocol.error_codes import ErrorCode
 from protocol.fast_path.single_commit import SingleCommit
 from protocol.records.batch import NO_PRODUCER_ID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from coordinator.group.consumer.group import ConsumerGroup
+    from coordinator.group.share.group import ShareGroup
+    from coordinator.group.streams.group import StreamsGroup
+
 GroupEffects: TypeAlias = Effects[StoredRecord]
-# Covariant, so that one table has all kinds. It is sound because `GroupKinds.of` finds a row by the class of its group.
+# Covariant, so that one table has all kinds. It is sound because `GroupKinds.of` finds a row by the type of its group.
 G = TypeVar("G", bound=Group, covariant=True)
 
 
@@ -92,28 +94,40 @@ class GroupKind(Generic[G]):
     on_unload: Callable[[G, Now, GroupEffects], None] = _nothing_parked
 
 
+class LazyKind(NamedTuple):
+    """A kind of modern groups whose package is imported with the first of its groups, and its types of records."""
+
+    record_types: tuple[int, ...]
+    load: Callable[[], GroupKind[ModernGroup]]
+
+
 class GroupKinds:
-    """All kinds of groups, found by their groups and by their records."""
+    """All kinds of groups, found by their groups and by their records. `modern` has the newer kinds by group type."""
 
-    __slots__ = ("_by_group", "_group_classes", "parse")
+    __slots__ = ("_by_record_type", "_loaded", "_modern", "parse")
 
-    def __init__(self, classic: GroupKind[ClassicGroup], modern: Iterable[GroupKind[ModernGroup]]) -> None:
-        modern = tuple(modern)
-        self._by_group: dict[type[Group], GroupKind[Group]] = {kind.group_class: kind for kind in (classic, *modern)}
-        records = [(kind.record_class, kind.group_class) for kind in modern if kind.record_class is not None]
-        self._group_classes: dict[type[ModernRecord[object]], type[ModernGroup]] = dict(records)
+    def __init__(self, classic: GroupKind[ClassicGroup], modern: Mapping[str, LazyKind]) -> None:
+        self._modern = modern
+        self._by_record_type = {record_type: kind for kind in modern.values() for record_type in kind.record_types}
+        self._loaded: dict[str, GroupKind[Group]] = {classic.group_class.group_type: classic}
         #: Parses the key and the value of a record. Raises UnknownRecord.
-        self.parse: Callable[[bytes | None, bytes | None], StoredRecord] = partial(
-            parse_record, {record_type: record for record, _ in records for record_type in record.kinds}
-        )
+        self.parse: Callable[[bytes | None, bytes | None], StoredRecord] = partial(parse_record, self._record_class)
 
     def of(self, group: Group) -> GroupKind[Group]:
         """Return the kind of a group."""
-        return self._by_group[type(group)]
+        kind = self._loaded.get(group.group_type)
+        if kind is None:
+            kind = self._loaded[group.group_type] = self._modern[group.group_type].load()
+        return kind
 
     def group_class(self, record: ModernRecord[object]) -> type[ModernGroup]:
         """Return the class of the group to which a record belongs."""
-        return self._group_classes[type(record)]
+        return self._by_record_type[record.record_type].load().group_class
+
+    def _record_class(self, record_type: int) -> type[ModernRecord[object]] | None:
+        """Return the class of records of this type; None for a type that no kind has."""
+        kind = self._by_record_type.get(record_type)
+        return None if kind is None else kind.load().record_class
 
 
 class GroupShard:
@@ -150,17 +164,17 @@ class GroupShard:
     def consumer(self, group_id: str) -> ConsumerGroup | None:
         """Return the consumer group of this id, or None."""
         group = self.groups.get(group_id)
-        return group if isinstance(group, ConsumerGroup) else None
+        return cast("ConsumerGroup", group) if group is not None and group.group_type == "consumer" else None
 
     def share(self, group_id: str) -> ShareGroup | None:
         """Return the share group of this id, or None."""
         group = self.groups.get(group_id)
-        return group if isinstance(group, ShareGroup) else None
+        return cast("ShareGroup", group) if group is not None and group.group_type == "share" else None
 
     def streams(self, group_id: str) -> StreamsGroup | None:
         """Return the streams group of this id, or None."""
         group = self.groups.get(group_id)
-        return group if isinstance(group, StreamsGroup) else None
+        return cast("StreamsGroup", group) if group is not None and group.group_type == "streams" else None
 
     # -- replay -----------------------------------------------------------------------------------------------------
 

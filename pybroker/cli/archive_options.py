@@ -9,6 +9,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from pybroker.archive.errors import ArchiveError
+from pybroker.cli.client.addresses import check_addresses
+from pybroker.cli.client.errors import UsageError
 from pybroker.cli.exit_codes import INTERRUPTED
 from pybroker.cli.option_values import key_value
 from pybroker.cli.parser import OneLineParser
@@ -38,7 +40,11 @@ def add_spark(parser: OneLineParser) -> None:
 
 
 def properties_of(parser: OneLineParser, options: argparse.Namespace, **more: str) -> dict[str, str]:
-    """Return the client's properties. A wrong one ends the program with exit code 2."""
+    """Return the client's properties. A wrong one, or a wrong address, ends the program with exit code 2."""
+    try:
+        check_addresses(options.bootstrap_server)
+    except UsageError as error:
+        parser.error(str(error))
     given = {**more, "bootstrap.servers": options.bootstrap_server, **dict(options.property)}
     try:
         return read_client_properties({f"{PREFIX}{name}": value for name, value in given.items()})

@@ -179,6 +179,7 @@ class Printer:
         self._console_format = console_format
 
     def run(self) -> None:
+        """Print. Raises CommandError, after all others are read to their end, if a partition cannot be."""
         last_record_s = time.monotonic()
         while not self._is_done():
             reads_on = (
@@ -199,6 +200,9 @@ class Printer:
             self._session.admin.poll(0)
             self._session.check()
             self._reading.look_again()
+        if self._left != 0 and self._reading.offline:
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in self._reading.offline)
+            raise CommandError(f"partitions without a leader were not read to their end: {names}")
 
     def _is_done(self) -> bool:
         return self._left == 0 or (self._options.until_end and not self._reading.ends)

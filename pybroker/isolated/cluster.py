@@ -178,7 +178,7 @@ def kept_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port) <= 65_535:
         raise UnusableOption(f"kafka.bootstrap.servers: {text!r} is not host:port")
     host = host.strip("[]")
     try:

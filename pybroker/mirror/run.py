@@ -186,9 +186,11 @@ class MirrorRun:
                     raise CommandError(
                         f"{place[0]}-{place[1]}: the copy ends at {offset}, the source at {ends[place]}: not a copy"
                     )
-            check_same(self._source, self._target, begin)
+            not_compared = check_same(self._source, self._target, begin)
             again = self._target.ends(places)
             if again == begin:
+                if not_compared:
+                    self._note(f"partitions of the copy without a record to compare with the source: {not_compared}")
                 return begin
             begin = again
 

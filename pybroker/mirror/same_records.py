@@ -13,17 +13,20 @@ from pybroker.cli.client.session import Place, Session, failed
 Content = tuple[object, object, object]
 
 
-def check_same(source: Session, target: Session, ends: Mapping[Place, int]) -> None:
+def check_same(source: Session, target: Session, ends: Mapping[Place, int]) -> int:
     """Compare the last record of each partition of the copy with the source. Raises CommandError.
 
     When the source has the record, the copy must have the same, unless its own retention removed it. When the source
-    has no record there, the copy may still have one, or a filler of a gap.
+    has no record there, the copy may still have one, or a filler of a gap. Return the number of partitions that are not
+    compared, because only the source still has records at these offsets.
     """
     last = {place: end - 1 for place, end in ends.items() if end > 0}
     copied = _records_at(target, last)
     for place, content in _records_at(source, {place: last[place] for place in copied}).items():
         if content is not None and not _are_same(content, copied[place]):
             raise CommandError(f"{place[0]}-{place[1]}: offset {last[place]} differs from the source: it is not a copy")
+    starts = source.starts(last.keys() - copied.keys())
+    return sum(1 for place, start in starts.items() if start <= last[place])
 
 
 def _are_same(content: Content, copied: Content | None) -> bool:

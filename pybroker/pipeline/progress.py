@@ -93,7 +93,7 @@ class Reporter:
     metrics: Path | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
     totals: dict[str, Totals] = field(default_factory=dict)
-    _is_metrics_trouble_told: bool = field(default=False, init=False)
+    _is_metrics_trouble_reported: bool = field(default=False, init=False)
 
     def batch(self, batch: Batch) -> None:
         """Report a finished batch."""
@@ -132,11 +132,11 @@ class Reporter:
             scratch.write_text("".join(f"{line}\n" for line in self._metric_lines()), encoding="utf-8")
             scratch.rename(self.metrics)
         except OSError as error:  # for example a full disk: no reason to stop streams that write elsewhere
-            if not self._is_metrics_trouble_told:
+            if not self._is_metrics_trouble_reported:
                 self.report(f"{self.metrics}: {error.strerror}: metrics are not kept")
-            self._is_metrics_trouble_told = True
+            self._is_metrics_trouble_reported = True
         else:
-            self._is_metrics_trouble_told = False
+            self._is_metrics_trouble_reported = False
 
     def _metric_lines(self) -> Iterator[str]:
         for name, (kind, help) in _METRICS.items():

@@ -16,10 +16,8 @@ from pybroker.pipeline.values import Key, alternatives, keys
 _HEAD = """# Keys of a pipeline's specification
 
 Written by `python -m pybroker.pipeline.reference`. [Pipelines](../reference/pipeline.md) shows them together. NAME
-stands for a name of your choice.
+stands for a name of your choice. A default is in brackets.
 
-| key | default | what it is |
-|---|---|---|
 """
 
 
@@ -31,7 +29,8 @@ def page() -> str:
 def _rows(kind: Any, above: str) -> Iterator[str]:
     for one in keys(kind):
         path = f"{above}{one.name}"
-        yield f"| `{path}` | {_default(one)} | {_text(one)} |\n"
+        default = _default(one)
+        yield f"- `{path}`{default and f' [{default}]'}: {_text(one)}\n"
         for below, place in _nested(one.kind):
             yield from _rows(below, f"{path}.{place}")
 
@@ -58,7 +57,7 @@ def _text(one: Key) -> str:
     words = [str(word) for part in parts if get_origin(part) is Literal for word in get_args(part)]
     allowed = f" ({', '.join(f'`{word}`' for word in words)})" if words else ""
     several = " (a list)" if any(get_origin(part) is list for part in parts) else ""
-    return one.help.replace("|", "\\|") + allowed + several
+    return one.help + allowed + several
 
 
 if __name__ == "__main__":

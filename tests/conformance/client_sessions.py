@@ -21,10 +21,9 @@ from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.answers import Names, Rules
 from tests.support.eventually import eventually
-from tests.support.exchanges import Exchange, recorded_exchanges
 from tests.support.replay import Replay
 from tests.support.wire import WireClient, served_versions
-from tests.support.wire_frames import recorded_files
+from tests.support.wire_frames import Exchange, recorded_exchanges, recorded_files
 
 CLIENTS = ("java-4.3.1", "java-3.9.1", "confluent-kafka", "aiokafka", "kafka-python")
 

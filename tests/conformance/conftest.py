@@ -19,10 +19,9 @@ from pyspark.sql import SparkSession
 from pybroker.pipeline.session import open_session
 from pybroker.pipeline.spec import Kafka, Parse, Pipeline, Sink, Source, Spark, Stream
 from tests.support.brokers import BROKERS, RunningBroker
-from tests.support.jars import KAFKA_LINE, kafka_classpath, kafka_jars
-from tests.support.java import JavaRunner, compile_java
+from tests.support.java import KAFKA_LINE, JavaRunner, compile_java, kafka_classpath, kafka_jars
 from tests.support.postgres import DRIVER
-from tests.support.spark_ways import KEY
+from tests.support.spark_sources import KEY
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 #: Classes whose Apache Kafka has other names in each release.
@@ -122,7 +121,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """Set how Spark's Kafka source asks for offsets in this test: "admin" or "consumer" (support/spark_ways.py)."""
+    """Set how Spark's Kafka source asks for offsets in this test: "admin" or "consumer" (support/spark_sources.py)."""
     way: str = request.param
     spark.conf.set(KEY, str(way == "consumer").lower())
     yield way

@@ -69,7 +69,7 @@ def log_to(path: str) -> None:
         logging.getLogger(name).setLevel(level)
 
 
-def tell(**event: Any) -> None:
+def report(**event: Any) -> None:
     print(json.dumps(event), flush=True)
 
 
@@ -107,13 +107,13 @@ def kafka_python(bootstrap: str, topic: str, group: str) -> None:
     know_topics(consumer, topic)
     for batch in leaving.batches():
         if records := [r for part in consumer.poll(timeout_ms=1000, max_records=20).values() for r in part]:
-            tell(read=[record.value.decode() for record in records], batch=batch)
+            report(read=[record.value.decode() for record in records], batch=batch)
             try:
                 consumer.commit()
             except PythonKafkaError as error:
-                tell(error=str(error))
+                report(error=str(error))
             else:
-                tell(committed=batch)
+                report(committed=batch)
     consumer.close(autocommit=False)
 
 
@@ -137,14 +137,14 @@ async def aio(bootstrap: str, topic: str, group: str) -> None:
                 return
             parts = await consumer.getmany(timeout_ms=100, max_records=20)
             if records := [record for part in parts.values() for record in part]:
-                tell(read=[record.value.decode() for record in records], batch=batch)
+                report(read=[record.value.decode() for record in records], batch=batch)
                 ends = {AIOTopicPartition(r.topic, r.partition): r.offset + 1 for r in records}
                 try:
                     await consumer.commit(ends)
                 except AIOKafkaError as error:
-                    tell(error=str(error))
+                    report(error=str(error))
                 else:
-                    tell(committed=batch)
+                    report(committed=batch)
 
 
 CLASSIC = {
@@ -176,7 +176,7 @@ def confluent(bootstrap: str, topic: str, group: str, protocol: Mapping[str, str
     for batch in leaving.batches():
         messages = [message for message in consumer.consume(20, 0.1) if message.error() is None]
         if messages:
-            tell(read=[message.value().decode() for message in messages], batch=batch)
+            report(read=[message.value().decode() for message in messages], batch=batch)
             ends = {m.partition(): m.offset() + 1 for m in messages}
             try:
                 committed = consumer.commit(
@@ -186,9 +186,9 @@ def confluent(bootstrap: str, topic: str, group: str, protocol: Mapping[str, str
                 if any(partition.error for partition in committed):
                     raise KafkaException(committed[0].error)
             except KafkaException as error:
-                tell(error=str(error))
+                report(error=str(error))
             else:
-                tell(committed=batch)
+                report(committed=batch)
     consumer.close()
 
 

@@ -22,9 +22,9 @@ from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
-from tests.support.exchanges import Exchange
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient, served_versions
+from tests.support.wire_frames import Exchange
 
 CHANGES = (CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)
 TOPIC = 2  # a type of resource

@@ -18,12 +18,10 @@ from protocol.primitives import ZERO_UUID
 from protocol.records.compression import Codec, compress
 from tests.support.brokers import HOST, OurBroker
 from tests.support.eventually import eventually
-from tests.support.jars import KAFKA_VERSION
-from tests.support.java import JavaRunner
-from tests.support.otlp import counter, gauge, point, report
+from tests.support.java import KAFKA_VERSION, JavaRunner
 from tests.support.ports import free_port, free_ports
 from tests.support.several_workers import WorkersBroker
-from tests.support.telemetry import Pusher
+from tests.support.telemetry import Pusher, counter, gauge, point, report
 from tests.support.tools import MAIN_CLASSES
 from tests.support.wire import WireClient, served_versions
 

@@ -212,7 +212,7 @@ def _without_ids(message: str) -> str:
 
 
 def test_the_last_voter_stays(pair: Pair) -> None:
-    """Also with its correct name."""
+    """A request with the correct name of the voter is rejected too."""
 
     def remove(broker: Any) -> tuple[int, str]:
         partitions = [RequestPartitionData(partition_index=0)]

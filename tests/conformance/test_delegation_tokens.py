@@ -115,7 +115,7 @@ class Story:
     def create(self, what: str, link: WireClient, version: int = 3, **fields: Any) -> Struct:
         """Create a token, and wait until every broker accepts it."""
         answer = link.call(CREATE_DELEGATION_TOKEN, version, **{"renewers": [], "max_lifetime_ms": -1, **fields})
-        self._tell(f"create v{version}: {what}", answer, answer.issue_timestamp_ms)
+        self._record(f"create v{version}: {what}", answer, answer.issue_timestamp_ms)
         if answer.error_code == 0:
             eventually(lambda: answer.token_id in ids(link))
         return answer
@@ -124,7 +124,7 @@ class Story:
         period = {"renew_period_ms" if api is RENEW_DELEGATION_TOKEN else "expiry_time_period_ms": period_ms}
         code = b"of no token" if token is None else bytes(token.hmac)
         answer = link.call(api, 2, hmac=code, **period)
-        self._tell(f"{api.name} for {period_ms}: {what}", answer, token.issue_timestamp_ms if token else 0)
+        self._record(f"{api.name} for {period_ms}: {what}", answer, token.issue_timestamp_ms if token else 0)
 
     def describe(self, what: str, link: WireClient, *owners: str, version: int = 3) -> None:
         wanted = [DescribeDelegationTokenOwner(principal_type="User", principal_name=name) for name in owners]
@@ -142,7 +142,7 @@ class Story:
         ]
         self.told[f"describe v{version}: {what}"] = (answer.error_code, Counter(found))
 
-    def _tell(self, what: str, answer: Struct, made_ms: int) -> None:
+    def _record(self, what: str, answer: Struct, made_ms: int) -> None:
         told = {}
         for field in answer.struct_type.fields:
             value = getattr(answer, field.name)

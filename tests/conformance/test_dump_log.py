@@ -18,7 +18,7 @@ import pytest
 from protocol.records.compression import Codec
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
-from tests.support.dump_parity import dump_with_both, files_to_dump
+from tests.support.dump_log import dump_with_both, files_to_dump
 from tests.support.java import JavaRunner
 from tests.support.scale import scaled
 from tests.support.tools import MAIN_CLASSES
@@ -62,8 +62,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         copies[name] = home / name
         shutil.copytree(broker.log_dir, copies[name])
 
-    broker = OurBroker(home / "broker")
-    try:
+    with OurBroker(home / "broker") as broker:
         with DataClient(HOST, broker.port) as client:
             for codec in Codec:
                 client.create_topic(codec.name.lower(), 1, ROLLS)
@@ -89,8 +88,6 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             client.commit(GROUP, {("none", 0): 4})
         assert broker.stop() == 0
         keep("stopped")
-    finally:
-        broker.kill()
     return copies
 
 
@@ -161,7 +158,7 @@ def test_indexes(check: str, stage: str, stages: dict[str, Path], dump: Dump, tm
 
 
 def test_indexes_with_their_entries(stage: str, stages: dict[str, Path], dump: Dump, tmp_path: Path) -> None:
-    """Also what --verify-index-only leaves out: offsets and timestamps of each entry."""
+    """The dump includes offset and timestamp of each entry, which --verify-index-only leaves out."""
     shutil.copytree(stages[stage], tmp_path / "copy")
     told = dump([path for path in complete(tmp_path / "copy", stage) if path.parent.name == "none-0"])
     assert "timestamp: " in told

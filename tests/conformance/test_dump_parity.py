@@ -13,8 +13,7 @@ import pytest
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from storage.log_config import LogConfig
-from tests.support.dump_log import LOGS
-from tests.support.dump_parity import DUMPED_SUFFIXES, dump_with_both, files_to_dump
+from tests.support.dump_log import DUMPED_SUFFIXES, LOGS, dump_with_both, files_to_dump
 from tests.support.java import JavaRunner
 from tests.support.logs import T0, append, close, end, open_log
 from tests.support.scale import scaled

@@ -52,7 +52,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
         ids = {}
         for name in ("x", "y", "z"):
             client.wait_for_coordinator(name)
-            ids[name] = client.producer_id(client.init_patiently(name).split()[1])
+            ids[name] = client.producer_id(client.init_with_retries(name).split()[1])
     running.stop()
     for name, producer_id in ids.items():
         move_on(running, name, producer_id, LAST - 1)
@@ -65,7 +65,7 @@ def client(broker: RunningBroker) -> Iterator[TxnClient]:
     with TxnClient(HOST, broker.port) as made:
         for name in ("x", "y", "z"):
             made.wait_for_coordinator(name)
-        made.init_patiently("another")  # Kafka must ask for a block of producer ids first: P0 is the one of this
+        made.init_with_retries("another")  # Kafka must ask for a block of producer ids first: P0 is the one of this
         yield made
 
 
@@ -73,21 +73,21 @@ def test_another_producer_id_takes_over(client: TxnClient):
     """KIP-360, KIP-890: at the end of a transaction that a newcomer aborts, that a producer continues, and with a
     commit.
     """
-    assert client.init_patiently("x") == f"NONE P1 {LAST}"
+    assert client.init_with_retries("x") == f"NONE P1 {LAST}"
     assert client.write("x", ("P1", LAST), PLACE, 0, b"aborted", version=12) == "NONE 0"
     assert client.init("x") == "CONCURRENT_TRANSACTIONS - -1"
     assert client.settled("x").startswith("CompleteAbort P2 0")
-    assert client.init_patiently("x") == "NONE P2 1"
+    assert client.init_with_retries("x") == "NONE P2 1"
     assert client.write("x", ("P1", LAST), PLACE, 1, version=12) == "INVALID_PRODUCER_EPOCH -1"
     assert client.end("x", ("P1", LAST), True, 5) == "INVALID_PRODUCER_ID_MAPPING - -1"
 
-    assert client.init_patiently("y") == f"NONE P3 {LAST}"
+    assert client.init_with_retries("y") == f"NONE P3 {LAST}"
     assert client.init("y", ("P3", LAST)) == "NONE P4 0"
     assert client.init("y", ("P3", LAST)) == "NONE P4 0"
     assert client.init("y", ("P3", LAST - 1)) == "PRODUCER_FENCED - -1"
     assert client.end("y", ("P3", LAST), False, 5) == "INVALID_PRODUCER_ID_MAPPING - -1"
 
-    assert client.init_patiently("z") == f"NONE P5 {LAST}"
+    assert client.init_with_retries("z") == f"NONE P5 {LAST}"
     assert client.write("z", ("P5", LAST), PLACE, 0, b"committed", version=12) == "NONE 2"
     assert client.end("z", ("P5", LAST), True, 5) == "NONE P6 0"
     assert client.settled("z").startswith("CompleteCommit P6 0")

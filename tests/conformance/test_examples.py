@@ -16,8 +16,7 @@ import pytest
 from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
-from tests.support.jars import connect_jars, kafka_classpath, kafka_jars
-from tests.support.java import compile_java, java_command
+from tests.support.java import compile_java, connect_jars, java_command, kafka_classpath, kafka_jars
 from tests.support.ports import free_port
 from tests.support.toolchains import go_program, node_program
 

@@ -14,8 +14,7 @@ from kafka.admin import NewTopic
 from storage.checkpoints import read_meta_properties
 from storage.fs import LOCAL
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
-from tests.support.jars import kafka_classpath
-from tests.support.java import QUICK, java_command
+from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.ports import free_port
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"

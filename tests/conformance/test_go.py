@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import RunningBroker
-from tests.support.round_trip import check_round_trip
+from tests.support.moved_records import check_round_trip
 from tests.support.scale import scaled
 from tests.support.toolchains import go_program
 

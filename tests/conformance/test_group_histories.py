@@ -18,15 +18,8 @@ PROPERTIES = {"group.max.size": "3", "offset.metadata.max.bytes": "4096", "offse
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningBroker, RunningBroker]]:
     home = tmp_path_factory.mktemp("histories")
-    ours = OurBroker(home / "ours", PROPERTIES)
-    try:
-        kafka = KafkaBroker(home / "kafka", PROPERTIES)
-        try:
-            yield ours, kafka
-        finally:
-            kafka.kill()
-    finally:
-        ours.kill()
+    with OurBroker(home / "ours", PROPERTIES) as ours, KafkaBroker(home / "kafka", PROPERTIES) as kafka:
+        yield ours, kafka
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -24,8 +24,7 @@ from config.load import load
 from config.properties import parse_properties
 from pybroker.cli.commands import modules
 from tests.support.brokers import HOST, OurBroker, RunningBroker
-from tests.support.jars import kafka_jars
-from tests.support.java import compile_java
+from tests.support.java import compile_java, kafka_jars
 from tests.support.ports import free_port
 from tests.support.toolchains import require
 

@@ -25,11 +25,10 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from storage.checkpoints import LOG_START_OFFSETS
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.contents import BROKER, GROUP, TOPIC, Contents, contents
 from tests.support.data_client import DataClient, Refused, batch
 from tests.support.eventually import eventually
 from tests.support.kafka_only import NEW_CONSUMER_GROUP, SHARE_GROUP, TRANSACTIONAL_ID, KafkaClient
-from tests.support.one_directory import OneDirectory, properties_of
+from tests.support.one_directory import BROKER, GROUP, TOPIC, Contents, OneDirectory, contents, properties_of
 from tests.support.ports import free_port
 from tests.support.scale import SCALE
 from tests.support.script_steps import wait_for_change

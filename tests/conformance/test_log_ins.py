@@ -27,10 +27,9 @@ from tests.support.http_server import http_server
 from tests.support.java import JavaRunner
 from tests.support.log_ins import Attempt, Outcome, by_java, by_librdkafka, by_program
 from tests.support.ports import free_port
-from tests.support.sasl import log_in_plain
+from tests.support.sasl import Provider, log_in_plain
 from tests.support.scale import COSTLY_BROKERS, SCALE
 from tests.support.settled import settled, wait_for_changes
-from tests.support.tokens import Provider
 from tests.support.toolchains import go_program, node_program
 from tests.support.wire import WireClient
 

@@ -23,8 +23,7 @@ from protocol.registry import API_BY_KEY
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
-from tests.support.jars import old_client_jars
-from tests.support.java import JavaRunner, compile_java, java_command
+from tests.support.java import JavaRunner, compile_java, java_command, old_client_jars
 from tests.support.scale import scaled
 from tests.support.tools import start_tool
 from tests.support.wire import WireClient, served_versions

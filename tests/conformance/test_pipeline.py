@@ -154,7 +154,7 @@ def test_windows_duplicates_joins_and_databases(
 def test_delta_table_has_each_row_once(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Also when a batch whose commit was lost is repeated; beside a table that each batch rewrites."""
+    """A batch whose commit was lost is repeated. Another stream rewrites its table with each batch."""
     to = {stream: {"format": "delta", "path": f"{tmp_path}/{stream}"} for stream in ("copy", "totals")}
     pipeline = loaded(
         tmp_path,

@@ -14,10 +14,9 @@ from pyspark.sql import SparkSession
 from pybroker.pipeline.plan import plan
 from pybroker.pipeline.spec import Pipeline, SpecError
 from tests.support.brokers import RunningBroker
-from tests.support.pipelines import produce, run
+from tests.support.pipelines import Scenario, Supervised, produce, run
 from tests.support.postgres import DRIVER, Postgres, postgres
 from tests.support.specifications import document, loaded
-from tests.support.supervised import Scenario, Supervised
 
 CLASS = "org.postgresql.Driver"
 

@@ -63,8 +63,9 @@ def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
 
 
 def test_regular_expressions_are_javas(spark: SparkSession) -> None:
-    """Also features that Python's lack, and names in references; brackets in classes and after backslashes are not
-    groups.
+    """Patterns may use features that Python lacks, and group names in references.
+
+    Brackets in classes and after backslashes are not groups.
     """
     parse = Parse("regex", pattern=r"\[?(?<level>\p{Lu}+)[(\])]+(?<quote>['`])(?<its_name>\p{L}++)\k<quote>")
 
@@ -255,7 +256,7 @@ def test_value_without_a_time_is_an_error(spark: SparkSession) -> None:
     ],
 )
 def test_a_dead_letter_has_the_reason(spark: SparkSession, parse: Parse, bad: str, why: str) -> None:
-    """And its origin; key and value are unchanged."""
+    """A dead letter has reason and origin; key and value are unchanged."""
     rows = with_event_time(parsed(records(spark, bad), parse), EventTime("time"))
 
     [letter] = dead_letters(rows, 1_048_588).collect()

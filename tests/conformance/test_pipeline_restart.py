@@ -12,9 +12,8 @@ from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.spec import Kafka, Pipeline
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker
-from tests.support.pipelines import produce, read
+from tests.support.pipelines import Scenario, Supervised, produce, read
 from tests.support.specifications import document, loaded
-from tests.support.supervised import Scenario, Supervised
 
 #: time-outs of Kafka's clients without a broker
 SHORT_PATIENCE = {

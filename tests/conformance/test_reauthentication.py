@@ -73,7 +73,7 @@ class Timed:
         for name in CLIENTS:
             wait_for_topic(self.broker, name, 1)
 
-    def tell_logins(self) -> None:
+    def log_logins(self) -> None:
         """Let our broker log which connection logs in."""
         level = AlterableConfig(name="root", config_operation=0, value="DEBUG")
         resource = AlterConfigsResource(resource_type=8, resource_name="1", configs=[level])
@@ -247,7 +247,7 @@ def test_clients_continue(kind: str, timed: dict[str, Timed], java: JavaRunner) 
     """All at the same time, through some sessions: nothing fails, and no client reconnects."""
     door = timed[kind]
     if kind == "ours":
-        door.tell_logins()
+        door.log_logins()
     before = len(door.broker.output)
     for command in (partial(go_program, HERE / "go"), partial(node_program, HERE / "node", "keep_writing.js")):
         command()  # built before the clock runs

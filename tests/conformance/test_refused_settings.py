@@ -126,6 +126,6 @@ def test_values_of_each_key(key: str, broker: Callable[[str], RunningBroker], re
 def test_conflicting_settings(
     settings: Mapping[str, str], broker: Callable[[str], RunningBroker], recorded: RecordedAnswers
 ) -> None:
-    """And keys that do not exist (any more)."""
+    """Both brokers reject conflicting settings and unknown keys alike."""
     kafka = recorded.of(str(settings), lambda: answers(broker("kafka"), settings))
     assert not differences(answers(broker("ours"), settings), kafka, settings)

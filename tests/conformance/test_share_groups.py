@@ -17,7 +17,7 @@ from tests.support.pairs import Pair
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_changes, wait_for_topic
 from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
-from tests.support.share_offsets import alter, describe
+from tests.support.share_requests import alter, describe
 from tests.support.tools import normalised
 from tests.support.txn_client import TxnClient
 
@@ -163,7 +163,7 @@ def test_limits_of_failing_records_include_earlier_ones(pair: Pair, name: str) -
 
 
 def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
-    """Nor may one acknowledge the other's records; when one disconnects, the other gets its records."""
+    """A member cannot acknowledge the other's records. When it disconnects, the other gets its records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as one, ShareClient(HOST, broker.port, timeout_s=180) as two:
@@ -210,7 +210,7 @@ def test_a_group_may_read_only_committed_records(pair: Pair, name: str) -> None:
             client.configure(share_isolation_level="read_committed")
             wait_for_changes(broker)
             producer.wait_for_coordinator(name)
-            assert producer.init_patiently(name) == "NONE P0 0"
+            assert producer.init_with_retries(name) == "NONE P0 0"
             client.join(name)
             sequence = 0
             for commit in (True, False, True):

@@ -103,7 +103,7 @@ def test_an_impossible_request_counts_for_the_session(pair: Pair, name: str) -> 
 
 
 def test_partitions_that_are_new_to_a_session_are_named_once(pair: Pair, name: str) -> None:
-    """Also without records."""
+    """A response names a new partition of the session once, even without records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with in_session(broker, name) as client:

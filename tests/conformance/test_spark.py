@@ -28,7 +28,7 @@ from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
 from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
-from tests.support.spark_ways import BOTH_WAYS, COSTLY_BOTH_WAYS
+from tests.support.spark_sources import BOTH_WAYS, COSTLY_BOTH_WAYS
 
 COUNT = scaled(2000)
 EPOCH_MS = 1_700_000_000_000

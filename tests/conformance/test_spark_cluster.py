@@ -173,7 +173,7 @@ def written_to(broker: Broker, topic: str) -> Iterator[None]:
 
 def read_on(cluster: Cluster, draws: dict[str, tuple[str, dict[str, str]]], directory: Path) -> None:
     """Read with a driver of its own, on the cluster."""
-    command = [sys.executable, "-m", "tests.support.cluster_driver", cluster.url, str(directory)]
+    command = [sys.executable, "-m", "tests.support.spark_cluster", cluster.url, str(directory)]
     told = json.dumps(draws)
     done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=600, cwd=ROOT, env=environ())
     assert done.returncode == 0, done.stdout + done.stderr

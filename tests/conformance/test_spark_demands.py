@@ -17,8 +17,7 @@ from pybroker.testing import Broker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.settled import wait_for_topic
-from tests.support.spark_sources import EPOCH_MS, Job, opened, sorted_rows
-from tests.support.spark_ways import BOTH_WAYS, WAYS
+from tests.support.spark_sources import BOTH_WAYS, EPOCH_MS, WAYS, Job, opened, sorted_rows
 
 COUNT = 100
 #: exceptions of a failed batch in Spark or its Kafka source

@@ -35,7 +35,7 @@ def driver(broker: RunningBroker, topic: str, directory: Path) -> Iterator[subpr
     words = [broker.bootstrap, topic, str(directory), str(MOST_OFFSETS)]
     with (directory / "driver.txt").open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.stream_driver", *words],
+            [sys.executable, "-m", "tests.support.spark_sources", *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -16,8 +16,7 @@ from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import batch
 from tests.support.eventually import eventually
-from tests.support.jars import streams_classpath, streams_jars
-from tests.support.java import compile_java, java_command
+from tests.support.java import compile_java, java_command, streams_classpath, streams_jars
 from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient

@@ -17,9 +17,9 @@ from tests.conformance.sweep_rules import LEFT_OUT, sweep_rules
 from tests.conformance.sweep_stage import SweepStage
 from tests.support.answers import Names
 from tests.support.brokers import HOST
-from tests.support.exchanges import recorded_exchanges
 from tests.support.replay import Replay
 from tests.support.wire import WireClient, served_versions
+from tests.support.wire_frames import recorded_exchanges
 
 SWEEPS = ("admin", "data", "groups", "txn", "default")
 

@@ -18,7 +18,7 @@ from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, OurBroker, Runn
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
 from tests.support.exchanges import recorded_exchanges
-from tests.support.jars import KAFKA_LINE
+from tests.support.java import KAFKA_LINE
 from tests.support.replay import Replay
 from tests.support.wire import served_versions
 from tools.data.format import main as format_command

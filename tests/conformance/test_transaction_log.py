@@ -31,7 +31,7 @@ def test_transactions_move_between_brokers(tmp_path: Path, java: JavaRunner, wri
             client.wait_for_coordinator("complete")
             client.wait_for_group("g", ("t", 0))
             for number, name in enumerate(NAMES):
-                assert client.init_patiently(name) == f"NONE P{number} 0"
+                assert client.init_with_retries(name) == f"NONE P{number} 0"
                 assert client.write(name, (f"P{number}", 0), ("t", 0), 0, name.encode(), version=12).startswith("NONE")
             assert client.commit_offset("open", ("P1", 0), "g", ("t", 0), 5, version=5) == "NONE"
             assert client.end("complete", ("P0", 0), True, 5) == "NONE P0 1"
@@ -46,10 +46,10 @@ def test_transactions_move_between_brokers(tmp_path: Path, java: JavaRunner, wri
             wait_for_topic(running[1], "t", 1)
             client.wait_for_group("g", ("t", 0))
             client.wait_for_coordinator("open")
-            client.init_patiently("late")  # once it answers, the log is loaded
+            client.init_with_retries("late")  # once it answers, the log is loaded
             assert [client.describe(name) for name in NAMES] == described
             assert client.committed_offset("g", ("t", 0), stable=True) == "UNSTABLE_OFFSET_COMMIT -1"
-            assert client.init_patiently("left") == "NONE P2 2"
+            assert client.init_with_retries("left") == "NONE P2 2"
             assert client.write("open", ("P1", 0), ("t", 0), 1, b"more", version=12).startswith("NONE")
             assert client.end("open", ("P1", 0), True, 5) == "NONE P1 1"
             client.settled("open")

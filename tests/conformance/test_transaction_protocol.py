@@ -30,7 +30,7 @@ class Producer:
         self.client.create_topic(name, 2)
         wait_for_topic(broker, name, 2)
         self.client.wait_for_coordinator(name)
-        assert self.client.init_patiently(name) == "NONE P0 0"
+        assert self.client.init_with_retries(name) == "NONE P0 0"
 
     def close(self) -> None:
         self.client.close()
@@ -43,7 +43,7 @@ class Producer:
         self.client.wait_for_group(self.group, self.places[0])
 
     def init(self, producer: tuple[str, int] = ("-", -1), **options: int) -> str:
-        return self.client.init_patiently(self.name, producer, **options)
+        return self.client.init_with_retries(self.name, producer, **options)
 
     def write(self, epoch: int, partition: int, sequence: int, *values: bytes, version: int = 12) -> str:
         return self.client.write(self.name, ("P0", epoch), self.places[partition], sequence, *values, version=version)
@@ -87,7 +87,7 @@ def test_ids_without_a_character_and_of_the_greatest_length(client: TxnClient, n
     assert client.describe("") == "INVALID_REQUEST"
     longest = f"{name}-".ljust(32_767, "x")
     client.wait_for_coordinator(longest)
-    assert client.init_patiently(longest).startswith("NONE")
+    assert client.init_with_retries(longest).startswith("NONE")
     assert client.settled(longest).startswith("Empty")
 
 
@@ -189,7 +189,7 @@ def test_partitions_are_added_again_after_a_lost_answer(producer: Producer):
     assert client.add(name, ("P0", 0), second) == f"{name}-1 NONE"
     assert client.describe(name) == f"Ongoing P0 0 60000 started ['{name}-0', '{name}-1']"
     with TxnClient(HOST, producer.broker.port) as newcomer:
-        newcomer.init_patiently(name)
+        newcomer.init_with_retries(name)
     assert client.add(name, ("P0", 0), first) == f"{name}-0 PRODUCER_FENCED"
 
 

@@ -228,7 +228,7 @@ def tool(java: JavaRunner, broker: RunningBroker, *arguments: str) -> list[list[
 def test_open_transactions_are_listed_and_described(
     java: JavaRunner, reference: RunningBroker, client: TxnClient, topic: str
 ):
-    client.init_patiently(topic)
+    client.init_with_retries(topic)
     assert client.write(topic, ("P0", 0), (topic, 0), 0, version=12) == "NONE 0"
     producer_id = str(client.producer_id("P0"))
     listed = {row[0]: row[1:] for row in tool(java, reference, "list")}
@@ -258,7 +258,7 @@ def test_hanging_transaction_is_found_and_aborted(
     java: JavaRunner, reference: RunningBroker, client: TxnClient, topic: str
 ):
     """No coordinator knows it; without verification a broken producer can leave one, here a day ago (KIP-664)."""
-    client.init_patiently(topic)
+    client.init_with_retries(topic)
     client.timestamp = int(time.time() * 1000) - 86_400_000 // 2
     set_verification(client, False)
     eventually(lambda: client.write(topic, ("P0", 0), (topic, 0), 0, version=9), equal_to="NONE 0")

@@ -50,8 +50,7 @@ def write(broker: RunningBroker, first: int) -> None:
 @pytest.mark.parametrize("kind", BROKERS)
 def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
     """Rejected while it runs; valid after a kill, as far as the page cache goes, and after a stop."""
-    broker = BROKERS[kind](tmp_path / "broker")
-    try:
+    with BROKERS[kind](tmp_path / "broker") as broker:
         write(broker, 0)
         refused = verify(broker.log_dir)
         assert (refused.returncode, refused.stdout) == (2, "")
@@ -65,16 +64,13 @@ def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
         stopped = verify(broker.log_dir, "--deep")
         assert (stopped.returncode, stopped.stderr) == (0, ""), stopped.stdout
         assert "no problems" in stopped.stdout
-    finally:
-        broker.kill()
 
 
 @pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
 def test_a_broker_starts_on_a_repaired_directory(kind: str, tmp_path: Path) -> None:
     """A repaired log is served up to the damage."""
-    broker = BROKERS[kind](tmp_path / "broker")
-    try:
+    with BROKERS[kind](tmp_path / "broker") as broker:
         write(broker, 0)
         assert broker.stop() in (0, 143)
         segments = sorted((broker.log_dir / "events-0").glob("*.log"))
@@ -92,5 +88,3 @@ def test_a_broker_starts_on_a_repaired_directory(kind: str, tmp_path: Path) -> N
         with DataClient(HOST, broker.port) as client:
             assert patiently(partial(client.values, "events")) == [b"%d" % number for number in range(199)]
             assert len(patiently(partial(client.values, "orders", 1))) == 300
-    finally:
-        broker.kill()

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.brokers import OurBroker, RunningBroker, marked_broker
 from tests.support.history import History
 from tests.support.history_clients import HistoryClient
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningBroker]:
+    """Run our broker, or that of the marker `broker`, unless a file has a broker of its own."""
+    with marked_broker(request, tmp_path / "broker", OurBroker) as running:
+        yield running
 
 
 @pytest.fixture

@@ -51,8 +51,7 @@ def asleep(broker: OurBroker) -> Iterator[None]:
 @pytest.mark.parametrize("jump_ms", [0, HOUR_MS], ids=["for-a-while", "for-an-hour"])
 def test_clients_continue_where_they_were(tmp_path: Path, history: History, jump_ms: int) -> None:
     """Longer than sessions and requests last. Where the wall clock jumps an hour, longer than transactions too."""
-    broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS)})
-    try:
+    with JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS)}) as broker:
         load = stock_load(broker, history, session_ms=SESSION_MS)
         for number in range(min(5, scaled(1))):
             load.get_on(20)
@@ -63,8 +62,6 @@ def test_clients_continue_where_they_were(tmp_path: Path, history: History, jump
         load.end(broker.port)
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()
 
 
 def test_commits_of_an_expired_generation_are_rejected(tmp_path: Path) -> None:

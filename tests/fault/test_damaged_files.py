@@ -89,8 +89,7 @@ def written(request: pytest.FixtureRequest, directories: dict[bool, Written], tm
 
 def check(written: Written) -> None:
     """A broker on the directory serves everything. The next broker finds the files that the first one rebuilt."""
-    broker = OurBroker(written.log_dir.parent)
-    try:
+    with OurBroker(written.log_dir.parent) as broker:
         with DataClient(HOST, broker.port) as client:
             written.check(client)
         assert broker.stop() == 0
@@ -98,8 +97,6 @@ def check(written: Written) -> None:
         with DataClient(HOST, broker.port) as client:
             written.check(client)
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()
 
 
 # All at once, as they are independent. The full size also damages each of the directory's files alone.

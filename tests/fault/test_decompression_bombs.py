@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -51,11 +50,7 @@ NOT_CONVERTED = {
 }
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path, PROPERTIES)
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker(OurBroker, PROPERTIES)
 
 
 @pytest.fixture

@@ -28,9 +28,8 @@ class NarrowBroker(OurBroker):
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[NarrowBroker]:
-    running = NarrowBroker(tmp_path, {"log.flush.interval.ms": "100", "log.flush.scheduler.interval.ms": "100"})
-    yield running
-    running.kill()
+    with NarrowBroker(tmp_path, {"log.flush.interval.ms": "100", "log.flush.scheduler.interval.ms": "100"}) as running:
+        yield running
 
 
 def descriptors(broker: OurBroker) -> int:

@@ -44,8 +44,7 @@ class Original:
 
 @pytest.fixture(scope="module", params=["stopped", "killed"])
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
-    broker = OurBroker(tmp_path_factory.mktemp(request.param), SETTINGS)
-    try:
+    with OurBroker(tmp_path_factory.mktemp(request.param), SETTINGS) as broker:
         with DataClient(HOST, broker.port) as client:
             for topic in TOPICS:
                 client.create_topic(topic)
@@ -55,8 +54,6 @@ def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
                 client.commit(group, {(TOPICS[0], 0): offset})
         if request.param == "stopped":
             assert broker.stop() == 0
-    finally:
-        broker.kill()
     [log] = broker.log_dir.glob(f"{OFFSETS}/*.log")
     commits = [(position, header.size_bytes) for position, header in iter_batches(log.read_bytes())]
     assert len(commits) == len(GROUPS)

@@ -5,8 +5,7 @@ Each API and version that the broker serves has the same number of requests: 100
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -26,11 +25,7 @@ EACH = min(scaled(4), 200)
 GROWTH_BYTES = 24 << 20
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path, PROPERTIES)
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker(OurBroker, PROPERTIES)
 
 
 class Log:

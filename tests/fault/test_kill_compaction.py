@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -29,11 +27,7 @@ CONFIGS = {
 }
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    started = OurBroker(tmp_path, {"log.cleaner.backoff.ms": "1", "log.cleaner.threads": "2"})
-    yield started
-    started.stop()
+pytestmark = pytest.mark.broker(OurBroker, {"log.cleaner.backoff.ms": "1", "log.cleaner.threads": "2"})
 
 
 class Writer:

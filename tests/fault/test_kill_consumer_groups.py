@@ -38,7 +38,7 @@ class Member(threading.Thread):
         self.epoch = 0
         self.owned: list[int] = []
         self.committed: dict[int, int] = {}
-        self.told: tuple[str, int] = ("", 0)
+        self.reported: tuple[str, int] = ("", 0)
         """id and epoch of the last answer"""
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class Member(threading.Thread):
             self.member_id, self.epoch, self.owned = f"m{self.number}-{self.lives}", 0, []
         if self.epoch > 0 and self.random.random() < 0.02:
             session.beat(self.member_id, -1)
-            self.member_id, self.told = "", ("", 0)
+            self.member_id, self.reported = "", ("", 0)
             return
         if self.epoch == 0:
             answer = session.join(self.member_id, [TOPIC])
@@ -70,7 +70,7 @@ class Member(threading.Thread):
             self.epoch, self.owned = 0, []
         elif answer["code"] == ErrorCode.NONE.name:
             self.epoch = answer["epoch"]
-            self.told = (self.member_id, self.epoch)
+            self.reported = (self.member_id, self.epoch)
             if answer["assignment"] is not None:
                 self.owned = answer["assignment"].get(TOPIC, [])
             self.commit(session)
@@ -96,7 +96,7 @@ def test_members_continue_where_they_were(tmp_path: Path) -> None:
     try:
         for _ in range(KILLS):
             time.sleep(chance.uniform(0.3, 1.2))
-            told = [(member.told, dict(member.committed)) for member in members]
+            reported = [(member.reported, dict(member.committed)) for member in members]
             broker.kill()
             broker.start()
             session = ConsumerSession(broker, "g", {TOPIC: PARTITIONS}, new=False)
@@ -105,8 +105,8 @@ def test_members_continue_where_they_were(tmp_path: Path) -> None:
             session.close()
             owned = [index for each in group["members"].values() for index in each["assignment"].get(TOPIC, [])]
             assert len(owned) == len(set(owned))
-            assert set(group["members"]) & {member_id for (member_id, _), _ in told}
-            for (member_id, epoch), committed in told:
+            assert set(group["members"]) & {member_id for (member_id, _), _ in reported}
+            for (member_id, epoch), committed in reported:
                 if member_id in group["members"]:  # it may have left meanwhile
                     assert group["members"][member_id]["epoch"] >= epoch
                 for partition, offset in committed.items():

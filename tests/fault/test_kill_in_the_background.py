@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -33,11 +31,7 @@ CONFIGS = {
 }
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path, PROPERTIES)
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker(OurBroker, PROPERTIES)
 
 
 def settled_log(client: DataClient) -> tuple[int, int, dict[int, bytes]]:

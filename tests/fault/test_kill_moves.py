@@ -34,9 +34,8 @@ RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OurBroker]:
     directories = f"{tmp_path}/logs,{tmp_path}/logs-2"
-    running = OurBroker(tmp_path, {"log.dirs": directories, "log.segment.delete.delay.ms": "0"})
-    yield running
-    running.kill()
+    with OurBroker(tmp_path, {"log.dirs": directories, "log.segment.delete.delay.ms": "0"}) as running:
+        yield running
 
 
 def limit(client: DataClient, bytes_per_second: int) -> None:

@@ -18,8 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, Partition, Sent
 from tests.support.history_clients import PythonReader, RdkafkaReader
 from tests.support.history_load import HistoryLoad
-from tests.support.jars import kafka_classpath, kafka_jars
-from tests.support.java import QUICK, compile_java, java_command
+from tests.support.java import QUICK, compile_java, java_command, kafka_classpath, kafka_jars
 from tests.support.scale import scaled
 from tests.support.txn_client import TxnClient
 

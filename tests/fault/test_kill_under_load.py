@@ -214,9 +214,8 @@ def accepting(code: ErrorCode) -> Iterator[None]:
 
 @pytest.fixture(params=MODES)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path, PROPERTIES | MODES[request.param])
-    yield running
-    running.kill()
+    with OurBroker(tmp_path, PROPERTIES | MODES[request.param]) as running:
+        yield running
 
 
 def test_everything_acknowledged_survives_kills(broker: OurBroker, history: History) -> None:

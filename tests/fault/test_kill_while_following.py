@@ -5,12 +5,12 @@ Each line is there at least once. In the order of their first occurrences the li
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,13 +55,24 @@ class Command:
 
     def __init__(self, log: WrittenLog, bootstrap: str, folder: Path) -> None:
         self.output = folder / "produce.txt"
+        self.position = folder / "position"
         options = ["--follow", str(log.path), "--topic", TOPIC, "--bootstrap-server", bootstrap, "--from-beginning"]
-        self._command = [sys.executable, "-m", "pybroker", "produce", *options, "--position", str(folder / "position")]
+        self._command = [sys.executable, "-m", "pybroker", "produce", *options, "--position", str(self.position)]
         self.start()
 
     def start(self) -> None:
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(self._command, stdout=output, stderr=output)
+
+    def wait_until_all_is_acknowledged(self, last: Path) -> None:
+        """Wait until the position is the end of a file. A command that has sent the lines again is behind the topic."""
+
+        def offset() -> int:
+            [position] = json.loads(self.position.read_text())["files"].values()
+            return int(position["offset"])
+
+        end = last.stat().st_size
+        eventually(lambda: offset() == end, lambda: f"position {end}, not {offset()}", timeout_s=120)
 
     def wait_until_it_follows(self) -> None:
         eventually(lambda: "from byte" in self.output.read_text())
@@ -73,13 +84,6 @@ class Command:
     def stop(self) -> int:
         self.process.terminate()
         return self.process.wait(60)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path / "broker")
-    yield running
-    running.kill()
 
 
 def numbers(broker: OurBroker) -> list[int]:
@@ -118,6 +122,7 @@ def test_every_line_is_in_the_topic_through_kills_and_rotations(
         broker.start()
         writer.join(120)
         wait_for(broker, LINES)
+        command.wait_until_all_is_acknowledged(log.rotated(LINES // SHARE))
         assert command.stop() == 0
     finally:
         command.kill()

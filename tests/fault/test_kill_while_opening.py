@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
@@ -24,13 +20,6 @@ KILLS = min(12, scaled(2))
 PARTITIONS = 300
 Bounds = dict[int, int]
 _EARLIEST, _LATEST = -2, -1
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path)
-    yield running
-    running.kill()
 
 
 def fill(client: DataClient, topic: str) -> None:

@@ -100,8 +100,7 @@ def test_memory_is_bounded_and_others_are_served(broker: OurBroker) -> None:
 
 def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
     """By default a request has 100 MiB at most. A client that announces a gigabyte is disconnected."""
-    broker = OurBroker(tmp_path)
-    try:
+    with OurBroker(tmp_path) as broker:
         good = GoodClient(broker.port)
         for _ in range(10):
             with WireClient(HOST, broker.port) as client:
@@ -109,8 +108,6 @@ def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
                 assert client.is_closed()
             good.work(1)
         assert broker.stop() == 0
-    finally:
-        broker.kill()
 
 
 def budgeted(directory: Path, budget_bytes: int) -> OurBroker:

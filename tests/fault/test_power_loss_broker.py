@@ -109,16 +109,13 @@ def test_broker_that_loses_its_power(mode: str, tmp_path: Path) -> None:
     properties = {"log.index.size.max.bytes": "4096", "offsets.topic.num.partitions": "4"}
     if flush_messages is not None:
         properties["log.flush.interval.messages"] = str(flush_messages)
-    broker = JournaledBroker(tmp_path / "live", properties)
-    try:
+    with JournaledBroker(tmp_path / "live", properties) as broker:
         with DataClient(HOST, broker.port) as client:
             client.create_topic("events", PARTITIONS, CONFIGS)
             client.find_coordinator(GROUP)
         ready = broker.moment()
         load = Load(broker)
         load.run()
-    finally:
-        broker.kill()
     assert "Traceback" not in broker.output
     aftermath = Aftermath(broker)
     random = Random(mode)
@@ -131,8 +128,7 @@ def test_broker_that_loses_its_power(mode: str, tmp_path: Path) -> None:
 
 
 def check(directory: Path, known: Known, moment: int, flush_messages: int | None) -> None:
-    broker = OurBroker(directory)
-    try:
+    with OurBroker(directory) as broker:
         with DataClient(HOST, broker.port) as client:
             check_metadata(client, known, moment)
             check_group(client, known, moment, strict=flush_messages == 1)
@@ -141,8 +137,6 @@ def check(directory: Path, known: Known, moment: int, flush_messages: int | None
                 check_records(client, known, moment, partition, flush_messages)
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()
 
 
 def check_metadata(client: DataClient, known: Known, moment: int) -> None:

@@ -17,8 +17,7 @@ SESSION_MS = 30_000
 
 def test_clients_continue_across_restarts(tmp_path: Path, history: History) -> None:
     """Every record once and in order. No producer is reset, no group rebalances, no start has to recover."""
-    broker = OurBroker(tmp_path / "broker", sessions(SESSION_MS))
-    try:
+    with OurBroker(tmp_path / "broker", sessions(SESSION_MS)) as broker:
         # No transaction is aborted: librdkafka also ends a transaction whose partitions it could not add before the
         # connection broke, and must begin again when the broker knows no such transaction.
         load = stock_load(broker, history, session_ms=SESSION_MS, aborted=0)
@@ -36,5 +35,3 @@ def test_clients_continue_across_restarts(tmp_path: Path, history: History) -> N
         )
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()

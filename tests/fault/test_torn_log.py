@@ -120,8 +120,7 @@ def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> No
         kept.append(len(written.batches) - tear(path, how))
     offsets = [base_offset for base_offset, _ in written.batches] + [len(written.records)]
     ends = [offsets[count] for count in kept]
-    broker = OurBroker(written.log_dir.parent)
-    try:
+    with OurBroker(written.log_dir.parent) as broker:
         with DataClient(HOST, broker.port) as client:
             for partition, end in enumerate(ends):
                 assert client.bounds(TOPIC, partition) == (0, end), CASES[partition]
@@ -141,8 +140,6 @@ def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> No
                 assert found == written.records
             assert last_sequences(client, written) == [len(written.records) - 1] * len(ends)
         assert "Traceback" not in broker.output
-    finally:
-        broker.kill()
 
 
 def go_on(client: DataClient, written: Written, partition: int, count: int) -> None:

@@ -58,9 +58,8 @@ class PromptBroker(PatchedBroker):
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[WorkersBroker]:
-    running = WorkersBroker(tmp_path)
-    yield running
-    running.kill()
+    with WorkersBroker(tmp_path) as running:
+        yield running
 
 
 def wait_for_another(broker: WorkersBroker, killed: int) -> None:
@@ -120,9 +119,8 @@ def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, 
 
 @pytest.fixture
 def prompt_broker(tmp_path: Path) -> Iterator[WorkersBroker]:
-    running = PromptBroker(tmp_path)
-    yield running
-    running.kill()
+    with PromptBroker(tmp_path) as running:
+        yield running
 
 
 def test_transactions_go_through_a_workers_death(prompt_broker: WorkersBroker) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pybroker.testing import Broker
+from tests.support.brokers import marked_broker
 from tests.support.certificates import Authority
 from tests.support.echo_application import Application, Slice
 from tests.support.network import ServerThread
@@ -41,7 +43,7 @@ def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """Run a broker with default properties, unless a file has a broker of its own."""
-    with Broker() as running:
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Run a broker with default properties, or that of the marker `broker`, unless a file has a broker of its own."""
+    with marked_broker(request, tmp_path_factory.mktemp("broker"), Broker) as running:
         yield running

@@ -21,10 +21,7 @@ SETTINGS = {
 HALF_A_DAY_MS = 43_200_000
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
+pytestmark = pytest.mark.broker(Broker, SETTINGS)
 
 
 @pytest.fixture
@@ -87,7 +84,7 @@ def test_hanging_transaction_is_found_and_aborted(sh: Shell, broker: Broker, cli
     """A transaction that no coordinator knows blocks readers of committed records for ever (KIP-664)."""
     broker.create_topic("stuck")
     client.wait_for_coordinator("stuck")
-    client.init_patiently("stuck")
+    client.init_with_retries("stuck")
     client.timestamp = int(time.time() * 1000) - HALF_A_DAY_MS
     assert client.write("stuck", ("P0", 0), ("stuck", 0), 0, version=9) == "NONE 0"
     assert client.latest("stuck", committed=True) == 0

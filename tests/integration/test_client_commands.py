@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,8 @@ SECURED = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """A broker with a listener for the anonymous super user, and one for SCRAM users."""
-    with Broker(SECURED) as running:
-        yield running
+# A broker with a listener for the anonymous super user, and one for SCRAM users.
+pytestmark = pytest.mark.broker(Broker, SECURED)
 
 
 def test_topic_is_created_described_altered_and_deleted(sh: Shell, broker: Broker) -> None:
@@ -124,7 +120,7 @@ def test_group_offsets_are_committed_described_and_reset(sh: Shell, broker: Brok
 def test_group_commits_offsets_of_empty_partitions(
     sh: Shell, broker: Broker, protocol: str, options: list[str]
 ) -> None:
-    """Else the group's next member would start behind the records that arrive before it joins."""
+    """Without the commit, the next member would skip the records that arrive before it joins."""
     name = f"quiet-{protocol}"
     broker.create_topic(name, partitions=2)
     joined = ("consume", name, "--group", name, "-X", f"group.protocol={protocol}")

@@ -15,9 +15,8 @@ import pytest
 from pybroker.testing import Broker
 from tests.support.console_visitor import Console, Forms
 from tests.support.eventually import eventually
-from tests.support.otlp import counter, gauge, point, report
 from tests.support.shell import Shell
-from tests.support.telemetry import Pusher
+from tests.support.telemetry import Pusher, counter, gauge, point, report
 from tests.support.wire import WireClient
 
 ANY_PORT = "http://127.0.0.1:0"
@@ -25,10 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 NAME = "<b>&'"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker({"metrics.listeners": ANY_PORT, "console.listeners": ANY_PORT}) as running:
-        yield running
+pytestmark = pytest.mark.broker(Broker, {"metrics.listeners": ANY_PORT, "console.listeners": ANY_PORT})
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 from pybroker.testing import Broker
 from tests.support.browsers import chromium
 from tests.support.eventually import eventually, succeeds
-from tests.support.otlp import gauge, point, report
-from tests.support.telemetry import Pusher
+from tests.support.telemetry import Pusher, gauge, point, report
 from tests.support.wire import WireClient
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from pybroker.kafka_home import tools
 from pybroker.testing import Broker
-from tests.support.terminal import on_terminal
+from tests.support.shell import on_terminal
 
 
 def test_consumer_prints_records_of_the_producer(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

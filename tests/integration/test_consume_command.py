@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -14,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
+from tests.support.brokers import OurBroker
 from tests.support.data_client import DataClient
 from tests.support.producing import patched
 from tests.support.shell import Done, Shell, write
@@ -186,3 +189,30 @@ def test_consume_follows_created_and_deleted_topics(broker: Broker, group: tuple
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
+
+
+def test_consume_reads_the_other_partitions_of_an_offline_one(tmp_path: Path, sh: Shell) -> None:
+    """Then it names the partition. A command that reports nothing would look like an empty topic."""
+    directories = [tmp_path / "one", tmp_path / "two"]
+    properties = {"log.dirs": ",".join(map(str, directories)), "num.partitions": "2"}
+    broker = OurBroker(tmp_path / "broker", properties)
+    try:
+        server = f"127.0.0.1:{broker.port}"
+        producer = Producer({"bootstrap.servers": server})
+        for partition in (0, 1):
+            producer.produce("half", f"p{partition}", partition=partition)
+        assert producer.flush(60) == 0
+        broker.stop()
+        [lost] = directories[1].glob("half-?")
+        shutil.rmtree(directories[1])
+        directories[1].write_text("not a directory")
+        broker.start()
+
+        left = 1 - int(lost.name[-1])
+        done = sh("consume", "half", "--from-beginning", "--until-end", server=server)
+        message = f"pybroker consume: partitions without a leader were not read to their end: {lost.name}\n"
+        assert done == Done(1, f"p{left}\n", message)
+        whole = ("consume", "half", "--from-beginning", "--until-end", "--partition", str(left))
+        assert sh(*whole, server=server) == Done(0, f"p{left}\n", "")
+    finally:
+        broker.stop()

@@ -57,7 +57,7 @@ def test_console_and_metrics_serve_when_it_returns(tmp_path: Path) -> None:
 
 
 def test_second_broker_of_a_directory_is_refused(tmp_path: Path) -> None:
-    """Even with another PID file. The message names the directory, and the first broker runs on."""
+    """Another PID file does not help. The message names the directory, and the first broker runs on."""
     data = ["--override", f"log.dirs={tmp_path / 'data'}", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     assert run(tmp_path, "serve", "--daemon", *data).code == 0
     try:

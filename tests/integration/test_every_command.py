@@ -319,7 +319,7 @@ def without_rights(broker: Broker) -> list[str]:
 
 @pytest.mark.parametrize("name", having("--property"))
 def test_user_without_rights_gets_one_line(run: Commands, without_rights: list[str], name: str) -> None:
-    """Or an empty result, where commands show only what the user may see."""
+    """Commands that show only what the user may see print an empty result."""
     line = LINES[name]
     done = run(line.words, *without_rights, "--json")
     assert (done.code, done.err.count("\n")) == (line.denied, line.denied), done.out + done.err

@@ -147,7 +147,7 @@ def test_transaction(steps: list[dict[str, Any]]) -> None:
 
 
 def test_temporary_directory_is_removed(tmp_path: Path) -> None:
-    """Also after SIGTERM and after a closed pipe."""
+    """SIGTERM and a closed pipe leave no temporary directory."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     assert tempfile.gettempdir() != str(tmp_path)
     for ends_by in ("signal", "pipe"):

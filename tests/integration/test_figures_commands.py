@@ -15,8 +15,7 @@ from confluent_kafka import Producer
 
 from pybroker.testing import Broker
 from tests.support.http_server import http_server
-from tests.support.shell import Shell
-from tests.support.terminal import on_terminal
+from tests.support.shell import Shell, on_terminal
 from tools.wire.conformance import command as conformance
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -24,15 +23,11 @@ STEPS = min(3000, scaled(500))
 #: Segments have only a few transactions each.
 SMALL = {"internal.segment.bytes": 2048, "segment.index.bytes": 1024, "index.interval.bytes": 256}
 
-Found = list[list[dict[str, Any]]]
+RecordsByPartition = list[list[dict[str, Any]]]
 """The rows of each partition."""
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path_factory.mktemp("broker"))
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker.with_args(OurBroker)
 
 
 class Writer:
@@ -87,9 +82,9 @@ class Writer:
         self.acknowledged[partition] = max(self.acknowledged[partition], offset)
 
 
-def stored(broker: OurBroker, topic: str, *, committed: bool) -> Found:
+def stored(broker: OurBroker, topic: str, *, committed: bool) -> RecordsByPartition:
     """Return the rows that the directory has now."""
-    found: Found = [[] for _ in range(PARTITIONS)]
+    found: RecordsByPartition = [[] for _ in range(PARTITIONS)]
     for row in rows(broker.log_dir, COLUMNS, topics=[topic], committed=committed):
         found[row["partition"]].append(row)
     return found
@@ -113,7 +108,7 @@ def test_each_read_continues_where_the_last_ended(broker: OurBroker, preallocate
     with DataClient(HOST, broker.port) as client:
         client.create_topic(topic, PARTITIONS, {**SMALL, "preallocate": str(preallocate).lower()})
     writer = Writer(broker.bootstrap, topic)
-    found: dict[bool, Found] = {committed: [[] for _ in range(PARTITIONS)] for committed in (False, True)}
+    found: dict[bool, RecordsByPartition] = {committed: [[] for _ in range(PARTITIONS)] for committed in (False, True)}
     reads = 0
 
     def look() -> None:

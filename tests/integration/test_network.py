@@ -58,7 +58,7 @@ def test_responses_keep_their_order_behind_a_long_poll(server, application):
 
 
 def test_disconnect_cancels_a_waiting_request(server, application):
-    """Also while the broker does not read, because too many requests queue behind the waiting one."""
+    """The broker notices the disconnect even while too many requests queue behind the waiting one."""
     with connect(server) as client:
         client.send(WAIT, 4)
         eventually(lambda: len(application.waiting) == 1)

@@ -18,7 +18,7 @@ from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from tests.support.brokers import HOST, OurBroker
 from tests.support.ports import free_port
-from tests.support.tokens import Provider
+from tests.support.sasl import Provider
 from tests.support.wire import WireClient
 
 

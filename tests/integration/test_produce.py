@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,7 @@ from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
 
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path_factory.mktemp("broker"))
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker.with_args(OurBroker)
 
 
 def command(broker: OurBroker, topic: str, *arguments: object) -> list[str]:

@@ -153,9 +153,6 @@ def test_new_batch_of_a_query_is_seen(broker: Followed) -> None:
 
 def test_endpoint_without_checkpoints_is_404(broker: Followed, tmp_path: Path) -> None:
     port = free_port()
-    other = OurBroker(tmp_path, {"metrics.listeners": f"http://{HOST}:{port}"})
-    try:
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://{HOST}:{port}/queries", timeout=60)
-    finally:
-        other.kill()
+    listener = f"http://{HOST}:{port}"
+    with OurBroker(tmp_path, {"metrics.listeners": listener}), pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{listener}/queries", timeout=60)

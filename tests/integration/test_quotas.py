@@ -18,12 +18,8 @@ from tests.support.wire import WireClient
 TOPIC = "limited"
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    """A broker with two quota windows of a second, so that violations are noticed soon."""
-    broker = OurBroker(tmp_path_factory.mktemp("quotas"), {"quota.window.num": "2"})
-    yield broker
-    broker.stop()
+# A broker with two quota windows of a second, so that violations are noticed soon.
+pytestmark = pytest.mark.broker(OurBroker, {"quota.window.num": "2"})
 
 
 @pytest.fixture

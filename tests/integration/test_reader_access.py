@@ -67,9 +67,8 @@ class SecuredBroker(OurBroker):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[SecuredBroker]:
-    running = SecuredBroker(tmp_path_factory.mktemp("broker"), authority)
-    yield running
-    running.kill()
+    with SecuredBroker(tmp_path_factory.mktemp("broker"), authority) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

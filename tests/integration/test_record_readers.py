@@ -38,9 +38,8 @@ class TlsBroker(OurBroker):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[TlsBroker]:
-    running = TlsBroker(tmp_path_factory.mktemp("broker"), authority)
-    yield running
-    running.kill()
+    with TlsBroker(tmp_path_factory.mktemp("broker"), authority) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

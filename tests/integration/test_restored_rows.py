@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,11 +24,7 @@ KILLS = 4
 BATCH = 50
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path_factory.mktemp("broker"))
-    yield running
-    running.kill()
+pytestmark = pytest.mark.broker.with_args(OurBroker)
 
 
 def rows(start: int, count: int, partition: int = 0) -> pa.RecordBatch:

@@ -28,8 +28,7 @@ from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority, encrypted
 from tests.support.ports import free_port
-from tests.support.sasl import log_in_plain, log_in_scram, scram_final
-from tests.support.tokens import Provider
+from tests.support.sasl import Provider, log_in_plain, log_in_scram, scram_final
 from tests.support.wire import Closed, WireClient
 
 _SECURITY = "org.apache.kafka.common.security."

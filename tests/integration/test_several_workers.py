@@ -202,7 +202,7 @@ def test_transaction_spans_both_workers(broker: WorkersBroker, version: int) -> 
     broker.client(1).share_names(owner)
     taking_part = range(count if version >= 12 else count - 1)
     for number, commit in enumerate((True, False)):
-        producer = "P0", int(owner.init_patiently("x").split()[2])
+        producer = "P0", int(owner.init_with_retries("x").split()[2])
         if version < 12:
             owner.add("x", producer, *(("t", index) for index in taking_part))
             refused = broker.at("t", count - 1).write("x", producer, ("t", count - 1), 0, version=version)
@@ -224,7 +224,7 @@ def test_transaction_ends_despite_a_dead_worker(broker: WorkersBroker) -> None:
     owner.create_topic("t", 2)
     owner.wait_for_coordinator("x")
     broker.client(1).share_names(owner)
-    producer = "P0", int(owner.init_patiently("x").split()[2])
+    producer = "P0", int(owner.init_with_retries("x").split()[2])
     for index in (0, 1):
         assert broker.at("t", index).write("x", producer, ("t", index), 0, version=12) == "NONE 0"
     [process_id] = broker.worker_ids()

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,11 +27,8 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """The broker that the tests of this file share."""
-    with Broker({"auto.create.topics.enable": False}) as running:
-        yield running
+# The broker that the tests of this file share.
+pytestmark = pytest.mark.broker(Broker, {"auto.create.topics.enable": False})
 
 
 def write(broker: Broker, topic: str, count: int, key: bytes | None = None) -> None:
@@ -214,7 +210,7 @@ def test_chosen_directory_is_kept(tmp_path: Path) -> None:
 
 
 def test_broker_ends_with_its_parent() -> None:
-    """Even if that is killed, as standard input ends then. Its data directory is removed."""
+    """A kill of the parent closes standard input, so the broker ends and removes its data directory."""
     launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True)
     assert launcher.stdout is not None
     started = json.loads(launcher.stdout.readline())

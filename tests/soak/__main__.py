@@ -89,7 +89,7 @@ def soak(minutes: float, directory: Path) -> tuple[list[Sample], list[float], li
         with TxnClient(HOST, broker.port) as transactions:
             for producer in producers:
                 if producer.transactional:
-                    transactions.init_patiently(producer.name)
+                    transactions.init_with_retries(producer.name)
         for reader in readers:
             reader.finish()
         sampler.stopping.set()

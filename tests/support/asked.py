@@ -1,4 +1,4 @@
-"""The requests that the users of `rights.py` send: each API that clients may use, on objects they own and on others.
+"""The requests of the authorization matrix: each API that clients may use, on objects of the user and on others.
 
 "mine" is a topic, a group and a transactional id; "mine-missing" does not exist; only a wildcard grants rights to the
 topic "other". No request changes the answer to a later one, even if it is allowed: it only validates, or names a

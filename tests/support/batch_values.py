@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from struct import pack_into
 
 from protocol.records.batch import TIMESTAMP_TYPE_BIT, iter_batches
 from protocol.records.record import iter_batch_records
@@ -43,3 +44,9 @@ def comparable_batches(data: bytes, *, reencoded: bool = False) -> list[BatchVal
 
 def _bytes(value: bytes | memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+def patch_in_place(buffer: bytearray, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch at `position` its base offset and leader epoch, which its checksum does not cover."""
+    pack_into(">q", buffer, position, base_offset)
+    pack_into(">i", buffer, position + 12, leader_epoch)

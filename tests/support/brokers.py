@@ -11,13 +11,16 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from metadata.releases import DEFAULT_RELEASE
 from tests.support.eventually import eventually
-from tests.support.jars import kafka_classpath
-from tests.support.java import QUICK, java_command
+from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.ports import HOST as HOST
 from tests.support.ports import free_port, listens
+
+if TYPE_CHECKING:
+    import pytest
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -35,7 +38,10 @@ _COMMON = {
 
 
 class RunningBroker(ABC):
-    """A broker in `directory`: its properties file, its output, its log directory. The constructor starts it."""
+    """A broker in `directory`: its properties file, its output, its log directory. The constructor starts it.
+
+    As a context manager it is killed at the end.
+    """
 
     kind: str
     node_id = 1
@@ -51,6 +57,12 @@ class RunningBroker(ABC):
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         self.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     @property
     def bootstrap(self) -> str:
@@ -205,6 +217,16 @@ class StandaloneKafka(KafkaBroker):
             "controller.quorum.bootstrap.servers": quorum,
             "advertised.listeners": f"{own['advertised.listeners']},CONTROLLER://{quorum}",
         }
+
+
+def marked_broker(request: pytest.FixtureRequest, directory: Path, default: type[Any]) -> Any:
+    """Start the broker that the marker `broker` of a test or file names: its class, and the class's arguments.
+
+    A RunningBroker is in `directory`. Without the marker it is a broker of the class `default`.
+    """
+    marker = request.node.get_closest_marker("broker")
+    kind, *arguments = marker.args if marker else (default,)
+    return kind(directory, *arguments) if issubclass(kind, RunningBroker) else kind(*arguments)
 
 
 BROKERS: dict[str, type[RunningBroker]] = {broker.kind: broker for broker in (OurBroker, KafkaBroker)}

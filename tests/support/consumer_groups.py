@@ -9,12 +9,8 @@ from typing import Any
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.heartbeat import answer_if_unchanged, heartbeat
-from coordinator.group.deadlines import on_loaded
-from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
-from coordinator.group.refused import Refused
-from coordinator.group.shard import GroupEffects, GroupShard
-from protocol.error_codes import ErrorCode
+from coordinator.group.shard import GroupEffects
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
 from protocol.schema import Struct
 from tests.support.groups import GroupHarness
@@ -27,6 +23,8 @@ CALLER = Caller("client", "/127.0.0.1", "")
 
 class Topics:
     """A cluster with a test's topics. The id of a topic is its padded name."""
+
+    share = ShareGroupConfig()
 
     def __init__(self, topics: Mapping[str, int] | None = None) -> None:
         self.version = self.topics_version = self.new_topics_version = 0
@@ -59,7 +57,7 @@ class Topics:
         return self._topics
 
     def share_config(self, group_id: str) -> ShareGroupConfig:
-        return ShareGroupConfig()
+        return self.share
 
     def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         return self.config
@@ -83,19 +81,6 @@ class ConsumerHarness(GroupHarness):
 
     topics: Topics = field(default_factory=lambda: Topics({"t": 4}))
     may_describe: Callable[[str], bool] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
-
-    def reloaded(self) -> ConsumerHarness:
-        """Return a coordinator that loads this one's log, at the same time."""
-        other = ConsumerHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
-        other._uuids = self._uuids
-        for offset, (key, value) in enumerate(self.log):
-            other.shard.replay(other.shard.parse(key, value), offset)
-        other.run(lambda effects: on_loaded(other.shard, other.now, effects))
-        return other
 
     @property
     def group(self) -> ConsumerGroup:
@@ -127,18 +112,12 @@ class ConsumerHarness(GroupHarness):
             **fields,
         )
         caller = CALLER._replace(fresh_id=f"uuid{next(self._uuids)}", may_describe=self.may_describe)
-        answers: list[Struct] = []
 
-        def decide(effects: GroupEffects) -> None:
+        def decide(effects: GroupEffects) -> Struct:
             unchanged = answer_if_unchanged(self.shard, request, caller, self.now)
-            decided = unchanged or heartbeat(self.shard, request, version, caller, self.now, effects)
-            answers.append(decided)
+            return unchanged or heartbeat(self.shard, request, version, caller, self.now, effects)
 
-        try:
-            code = self.run(decide)
-        except Refused as refusal:
-            return CONSUMER_GROUP_HEARTBEAT.response(error_code=refusal.code, error_message=refusal.message)
-        return CONSUMER_GROUP_HEARTBEAT.response(error_code=code) if code is not ErrorCode.NONE else answers[0]
+        return self.decided(decide, CONSUMER_GROUP_HEARTBEAT.response)
 
     def enter_consumer(self, member_id: str, topics: Sequence[str] | None = ("t",), **fields: Any) -> Struct:
         """Send the first heartbeat of a member."""

@@ -32,6 +32,7 @@ from storage.log_manager import LogManager
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.instant_workers import InstantWorkers
 from tests.support.offered import Offered
+from tests.support.plain_values import request_of
 
 TOPIC_ID = b"topic-id-16bytes"
 
@@ -170,7 +171,7 @@ class DataBroker:
 
     def send(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Deferred[Struct] | None:
         """Serve a request as decoded from the wire; return None without an answer, else a Deferred."""
-        data = bytearray(api.request.encode(version, api.request(**fields)))
+        data = bytearray(api.request.encode(version, request_of(api, fields)))
         request, _ = api.request.decode(version, memoryview(data))
         reply = bind(self.served[api.key].load().handler, Offered(self))(self.context(api, version, client_id), request)
         return reply if reply is None or isinstance(reply, Deferred) else Deferred.resolved(reply)

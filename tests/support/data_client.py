@@ -7,23 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from protocol.error_codes import ErrorCode
-from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
-from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
+from protocol.messages.create_topics import CREATE_TOPICS
+from protocol.messages.delete_records import DELETE_RECORDS
 from protocol.messages.delete_topics import DELETE_TOPICS
-from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
-from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS
+from protocol.messages.describe_producers import DESCRIBE_PRODUCERS
+from protocol.messages.fetch import FETCH
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
-    AlterableConfig,
-    AlterConfigsResource,
 )
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
-from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.metadata import METADATA
-from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
@@ -32,7 +30,7 @@ from protocol.records.record import Record
 from protocol.schema import Struct
 from tests.support.wire import WireClient
 
-_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_TOPIC_RESOURCE, _BROKER_RESOURCE, _GROUP_RESOURCE = 2, 4, 32
 _EARLIEST, _LATEST = -2, -1
 
 
@@ -69,8 +67,8 @@ class DataClient(WireClient):
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> bytes:
         """Create a topic; return its id."""
-        settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
+        settings = [{"name": key, "value": str(value)} for key, value in (configs or {}).items()]
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
         return bytes(_check(self.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000).topics[0]).topic_id)
 
     def delete_topic(self, name: str) -> None:
@@ -81,19 +79,23 @@ class DataClient(WireClient):
         return {topic.name: len(topic.partitions) for topic in self.call(METADATA, 12, topics=None).topics}
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
-        self._set_config(_TOPIC_RESOURCE, topic, key, value)
+        self._set_configs(_TOPIC_RESOURCE, topic, {key: value})
 
     def set_cluster_config(self, key: str, value: str) -> None:
         """Set a value for all brokers."""
-        self._set_config(_BROKER_RESOURCE, "", key, value)
+        self._set_configs(_BROKER_RESOURCE, "", {key: value})
 
-    def _set_config(self, kind: int, name: str, key: str, value: str) -> None:
-        config = AlterableConfig(name=key, config_operation=0, value=value)
-        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+    def set_group_configs(self, group: str, **settings: str) -> None:
+        """Set configurations of a group: share_isolation_level for share.isolation.level."""
+        self._set_configs(_GROUP_RESOURCE, group, {key.replace("_", "."): value for key, value in settings.items()})
+
+    def _set_configs(self, kind: int, name: str, settings: Mapping[str, str]) -> None:
+        configs = [{"name": key, "config_operation": 0, "value": value} for key, value in settings.items()]
+        resource = {"resource_type": kind, "resource_name": name, "configs": configs}
         _check(self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses[0])
 
     def topic_config(self, topic: str, key: str) -> str:
-        resource = DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[key])
+        resource = {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": [key]}
         return str(_check(self.call(DESCRIBE_CONFIGS, 4, resources=[resource]).results[0]).configs[0].value)
 
     def new_producer_id(self) -> int:
@@ -117,27 +119,30 @@ class DataClient(WireClient):
     def offset_for_timestamp(self, topic: str, timestamp: int, partition: int = 0) -> int:
         return self._offset(topic, partition, timestamp)
 
-    def _offset(self, topic: str, partition: int, timestamp: int) -> int:
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        answer = self.call(LIST_OFFSETS, 7, replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+    def _offset(self, topic: str, partition: int, timestamp: int, **fields: Any) -> int:
+        wanted = {"partition_index": partition, "timestamp": timestamp}
+        answer = self.call(LIST_OFFSETS, 7, fields, replica_id=-1, topics=[{"name": topic, "partitions": [wanted]}])
         return int(_check(answer.topics[0].partitions[0]).offset)
 
-    def fetch(self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20) -> Struct:
+    def fetch(
+        self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20, isolation_level: int = 0
+    ) -> Struct:
         """Send one Fetch that does not wait; return the partition's answer."""
-        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+        wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+        topics = [{"topic": topic, "partitions": [wanted]}]
+        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, isolation_level=isolation_level, topics=topics)
         return _check(answer.responses[0].partitions[0])
 
     def producers(self, topic: str, partition: int = 0) -> list[Struct]:
         """Return the state of a partition's producers."""
-        asked = TopicRequest(name=topic, partition_indexes=[partition])
+        asked = {"name": topic, "partition_indexes": [partition]}
         [answer] = self.call(DESCRIBE_PRODUCERS, 0, topics=[asked]).topics
         return list(_check(answer.partitions[0]).active_producers)
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
         """Raise the log start offset; return the new one."""
-        wanted = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
-        topics = [DeleteRecordsTopic(name=topic, partitions=[wanted])]
+        wanted = {"partition_index": partition, "offset": before_offset}
+        topics = [{"name": topic, "partitions": [wanted]}]
         [answer] = self.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=30_000).topics
         return int(_check(answer.partitions[0]).low_watermark)
 
@@ -170,10 +175,10 @@ class DataClient(WireClient):
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets as a client outside the group."""
         topics = [
-            OffsetCommitRequestTopic(
-                name=topic,
-                partitions=[OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)],
-            )
+            {
+                "name": topic,
+                "partitions": [{"partition_index": partition, "committed_offset": offset}],
+            }
             for (topic, partition), offset in offsets.items()
         ]
         answer = self.call(OFFSET_COMMIT, 8, group_id=group, generation_id_or_member_epoch=-1, topics=topics)
@@ -183,9 +188,7 @@ class DataClient(WireClient):
 
     def committed(self, group: str, topic: str, partitions: Sequence[int] = (0,)) -> list[int]:
         """Return the committed offsets of a group, -1 where there is none."""
-        wanted = OffsetFetchRequestGroup(
-            group_id=group, topics=[OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))]
-        )
+        wanted = {"group_id": group, "topics": [{"name": topic, "partition_indexes": list(partitions)}]}
         [found] = self.call(OFFSET_FETCH, 8, groups=[wanted], require_stable=False).groups
         _check(found)
         return [_check(partition).committed_offset for partition in found.topics[0].partitions]

@@ -27,15 +27,10 @@ _HEAD = """\
 
 Written by `python -m tests.support.facts` from the docstrings of the tests; edit those.
 
-These are shortened statements of documents about Kafka's logs, and the test files that show that they hold here. The
-docstring of the test has the id. Where a document is wrong or outdated, the test shows what Apache Kafka 4.3 does.
+These are shortened statements of documents about Kafka's logs, each with the test files below `tests/` that show it.
+The docstring of the test has the id. Where a document is wrong or outdated, the test shows what Apache Kafka 4.3 does.
 """
-_AREA = """
-## {id} {name}
-
-| id | fact | shown by |
-|---|---|---|
-"""
+_AREA = "\n## {id} {name}\n\n"
 
 
 def facts() -> dict[str, str]:
@@ -86,8 +81,9 @@ def facts_page() -> str:
         if "." not in fact:
             parts.append(_AREA.format(id=fact, name=name))
             continue
-        files = "<br>".join(f"`{file}`" for file in shown.get(fact, {}))
-        parts.append(f"| {fact} | {name} | {files or f'none: {reasons.get(fact)}'} |\n")
+        files = ", ".join(f"`{file.removeprefix('tests/')}`" for file in shown.get(fact, {}))
+        name = name.replace("<", "&lt;")
+        parts.append(f"- **{fact}** {name} ({files or f'no test: {reasons.get(fact)}'})\n")
     return "".join(parts)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.metadata import METADATA
 from tests.support.brokers import HOST
 from tests.support.data_client import DataClient, batch
 
@@ -37,7 +37,7 @@ class GoodClient:
             self.written += 1
             found = self._timed(lambda: self.client.fetch(TOPIC, self.written - 1))
             assert value in bytes(found.records)
-            asked = [MetadataRequestTopic(name=TOPIC)]
+            asked = [{"name": TOPIC}]
             [topic] = self._timed(lambda: self.client.call(METADATA, 12, topics=asked)).topics  # noqa: B023
             assert (topic.error_code, len(topic.partitions)) == (0, 1)
 

@@ -1,7 +1,11 @@
-"""The part of a broker that the group coordinator and its handlers use: logs in memory, time that a test advances."""
+"""The part of a broker that the group coordinator and its handlers use: logs in memory, time that a test advances.
+
+The functions at the end are calls of members of classic groups, with defaults for most fields.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,16 +13,24 @@ from broker.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinato
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Handler
 from config.keys import BROKER_KEYS
+from coordinator.group.shard import GroupShard
 from protocol.error_codes import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.messages.sync_group import SYNC_GROUP
 from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from storage.append.header_validation import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
+from tests.support.batch_values import patch_in_place
 from tests.support.fake_loop import FakeClock, FakeLoop
+from tests.support.groups import subscription
 from tests.support.offered import handler_of
-from tests.support.stored_batches import patch_in_place
+from tests.support.plain_values import request_of
 
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -258,7 +270,7 @@ class GroupBroker:
 
     def send(self, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
         """Serve a request as decoded from the wire; the answer may come later."""
-        request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
+        request, _ = api.request.decode(version, api.request.encode(version, request_of(api, fields)))
         reply = self.handler(api)(self.context(api, version), request)
         assert reply is not None
         return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)
@@ -288,3 +300,70 @@ class GroupBroker:
 def code_of(response: Struct) -> ErrorCode:
     """Return the top-level error of an answer."""
     return ErrorCode(response.error_code)
+
+
+def join(
+    broker: GroupBroker, group_id: str = "g", member_id: str = "", version: int = 3, **fields: Any
+) -> Deferred[Struct]:
+    """Send a member's JoinGroup, which waits for the others."""
+    fields.setdefault("session_timeout_ms", 10_000)
+    fields.setdefault("rebalance_timeout_ms", 60_000)
+    protocols = [{"name": "range", "metadata": subscription("t")}]
+    return broker.send(
+        JOIN_GROUP,
+        version,
+        group_id=group_id,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=protocols,
+        **fields,
+    )
+
+
+def stable_member(broker: GroupBroker, group_id: str = "g") -> str:
+    """Return the only member of a stable group of generation 1."""
+    joined = join(broker, group_id)
+    broker.advance(0)
+    member_id: str = joined.result().member_id
+    answer = broker.call(
+        SYNC_GROUP,
+        5,
+        group_id=group_id,
+        member_id=member_id,
+        generation_id=1,
+        protocol_type="consumer",
+        protocol_name="range",
+    )
+    assert code_of(answer) is ErrorCode.NONE
+    return member_id
+
+
+def commit(broker: GroupBroker, offset: int, group_id: str = "g", topic: str = "t", partition: int = 0) -> ErrorCode:
+    partitions = [{"partition_index": partition, "committed_offset": offset}]
+    topics = [{"name": topic, "partitions": partitions}]
+    answer = broker.call(OFFSET_COMMIT, 9, group_id=group_id, topics=topics)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+def fetched(broker: GroupBroker, group_id: str = "g", topic: str = "t", partition: int = 0) -> int:
+    """Return the committed offset."""
+    topics = [{"name": topic, "partition_indexes": [partition]}]
+    answer = broker.call(OFFSET_FETCH, 7, group_id=group_id, topics=topics)
+    assert answer.error_code == 0
+    offset: int = answer.topics[0].partitions[0].committed_offset
+    return offset
+
+
+def heartbeat(broker: GroupBroker, member_id: str, group_id: str = "g", generation: int = 1) -> ErrorCode:
+    return code_of(broker.call(HEARTBEAT, 4, group_id=group_id, member_id=member_id, generation_id=generation))
+
+
+def failing_for(what: str | int, decide: Callable[..., None]) -> Callable[..., None]:
+    """Return a decision that fails for one group, or for all groups of one partition."""
+
+    def fail_or_decide(shard: GroupShard, *arguments: Any) -> None:
+        if what in (shard.partition, getattr(arguments[0], "group_id", None)):
+            raise ValueError(f"of {what}")
+        decide(shard, *arguments)
+
+    return fail_or_decide

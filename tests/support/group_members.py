@@ -40,22 +40,22 @@ class Member:
         self.library = library
         self.client_id = client_id
         path = directory / f"{library}-{time.monotonic_ns()}"
-        self._told, self._errors, self._log = (path.with_suffix(end) for end in (".jsonl", ".err", ".log"))
+        self._output, self._errors, self._log = (path.with_suffix(end) for end in (".jsonl", ".err", ".log"))
         self._events: list[dict[str, object]] = []
         self._bytes_read = 0
         self._ended = False
         command = [sys.executable, "-m", "tests.conformance.group_member", library, bootstrap, *group]
         environment = {**os.environ, "GROUP_MEMBER_CLIENT_ID": client_id, "GROUP_MEMBER_LOG": str(self._log)}
-        with self._told.open("wb") as output, self._errors.open("wb") as errors:
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors, env=environment)
 
     @property
     def events(self) -> list[dict[str, object]]:
         """Return the whole lines that it printed: a killed process may leave half of one."""
         # reads only new output: members of a large group print a lot, and are asked often
-        with self._told.open("rb") as told:
-            told.seek(self._bytes_read)
-            for line in told:
+        with self._output.open("rb") as output:
+            output.seek(self._bytes_read)
+            for line in output:
                 if line.endswith(b"\n"):
                     self._events.append(json.loads(line))
                     self._bytes_read += len(line)
@@ -92,7 +92,7 @@ class Member:
         code = self._process.poll()
         state = "runs" if code is None else f"has ended with {code}"
         parts = [f"{self.library} {self.client_id!r}, process {self._process.pid}, {state}"]
-        for path in (self._told, self._errors, self._log):
+        for path in (self._output, self._errors, self._log):
             parts.append(f"{path.name}:\n{_tail(path.read_text(errors='replace') if path.exists() else '')}")
         return "\n".join(parts)
 

@@ -16,17 +16,14 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.heartbeat import HEARTBEAT
-from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity
-from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.messages.offset_delete import OFFSET_DELETE, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.messages.leave_group import LEAVE_GROUP
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_delete import OFFSET_DELETE
 from protocol.messages.offset_fetch import (
     OFFSET_FETCH,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
-from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
+from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Api, Struct
 from tests.support.brokers import RunningBroker
 from tests.support.group_side import ADMIN, NOBODY, SLOTS, Side, Slot, Step
@@ -215,10 +212,10 @@ class History:
                 "group_id": side.group_id,
                 "member_id": side.ids[member],
                 "session_timeout_ms": session_ms,
-                **({"rebalance_timeout_ms": 60_000} if version >= 1 else {}),
-                **({"group_instance_id": instance} if version >= 5 else {}),
+                "rebalance_timeout_ms": 60_000,
+                "group_instance_id": instance,
                 "protocol_type": kind,
-                "protocols": [JoinGroupRequestProtocol(name=name, metadata=data) for name in names],
+                "protocols": [{"name": name, "metadata": data} for name in names],
             }
 
         said = f"as {member or 'newcomer'!r} {instance or ''} {kind} {names} topic={own_topic} session={session_ms}"
@@ -234,14 +231,11 @@ class History:
         members = [each.member for each in self._slots if each.member and dice.random() < 0.95] if gives else []
 
         def build(side: Side) -> dict[str, Any]:
-            given = [SyncGroupRequestAssignment(member_id=side.ids[each], assignment=each.encode()) for each in members]
             return {
-                "group_id": side.group_id,
-                "generation_id": generation,
-                "member_id": side.ids[member],
-                **({"group_instance_id": instance} if version >= 3 else {}),
-                **({"protocol_type": kind, "protocol_name": name} if version >= 5 else {}),
-                "assignments": given,
+                **_member_fields(side, member, generation, instance),
+                "protocol_type": kind,
+                "protocol_name": name,
+                "assignments": [{"member_id": side.ids[each], "assignment": each.encode()} for each in members],
             }
 
         said = f"as {member!r} {instance or ''} generation {generation} {kind} {name} gives {members}"
@@ -252,8 +246,7 @@ class History:
         member, generation, instance = self._member(slot), self._generation(slot), self._instance(slot)
 
         def build(side: Side) -> dict[str, Any]:
-            own = {"group_instance_id": instance} if version >= 3 else {}
-            return {"group_id": side.group_id, "generation_id": generation, "member_id": side.ids[member], **own}
+            return _member_fields(side, member, generation, instance)
 
         return Step(slot, HEARTBEAT, version, f"as {member!r} {instance or ''} generation {generation}", build)
 
@@ -265,10 +258,8 @@ class History:
             members.append((self._member(dice.randrange(SLOTS)), dice.choice((None, *INSTANCES))))
 
         def build(side: Side) -> dict[str, Any]:
-            if version < 3:
-                return {"group_id": side.group_id, "member_id": side.ids[members[0][0]]}
-            given = [MemberIdentity(member_id=side.ids[name], group_instance_id=instance) for name, instance in members]
-            return {"group_id": side.group_id, "members": given}
+            given = [{"member_id": side.ids[name], "group_instance_id": instance} for name, instance in members]
+            return {"group_id": side.group_id, "member_id": given[0]["member_id"], "members": given}
 
         return Step(slot, LEAVE_GROUP, version, f"of {members}", build)
 
@@ -286,11 +277,7 @@ class History:
         # Such a commit to a missing group leaves an invisible group in Kafka.
         notes = ("", "note", None, *(("x" * 4097,) if generation >= 0 else ()))
         partitions = [
-            (
-                dice.choice((0, 1, 1, 2, -1)),
-                dice.choice((0, 5, 1 << 40, -1)),
-                dice.choice(notes),
-            )
+            (dice.choice((0, 1, 1, 2, -1)), dice.choice((0, 5, 1 << 40, -1)), dice.choice(notes))
             for _ in range(dice.choice((1, 1, 2)))
         ]
         name = dice.choice(("own", "own", "own", "unheard"))
@@ -298,23 +285,16 @@ class History:
 
         def build(side: Side) -> dict[str, Any]:
             listed = [
-                OffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=offset, committed_metadata=metadata
-                )
+                {"partition_index": index, "committed_offset": offset, "committed_metadata": metadata}
                 for index, offset, metadata in partitions
             ]
-            where = (
-                {"topic_id": side.topic_id if name == "own" else b"?" * 16}
-                if version >= 10
-                else {"name": side.topic if name == "own" else name}
-            )
             return {
                 "group_id": side.group_id,
                 "generation_id_or_member_epoch": generation,
                 "member_id": side.ids[member],
-                **({"group_instance_id": instance} if version >= 7 else {}),
-                **({"retention_time_ms": retention_ms} if version <= 4 else {}),
-                "topics": [OffsetCommitRequestTopic(**where, partitions=listed)],
+                "group_instance_id": instance,
+                "retention_time_ms": retention_ms,
+                "topics": [{**_topic(side, name), "partitions": listed}],
             }
 
         said = f"as {member!r} {instance or ''} generation {generation} {name} {str(partitions)[:80]}"
@@ -329,19 +309,15 @@ class History:
         others = dice.random() < 0.4
 
         def build(side: Side) -> dict[str, Any]:
-            titles = [side.topic if name == "own" else name for name in names]
-            stable = {"require_stable": True} if version >= 7 else {}
-            if version < 8:
-                topics = [OffsetFetchRequestTopic(name=title, partition_indexes=indexes) for title in titles]
-                return {"group_id": side.group_id, "topics": None if everything else topics, **stable}
-            where = [
-                {"topic_id": side.topic_id if name == "own" else b"?" * 16} if version >= 10 else {"name": title}
-                for name, title in zip(names, titles, strict=True)
-            ]
-            wanted = [OffsetFetchRequestTopics(**each, partition_indexes=indexes) for each in where]
+            wanted = [{**_topic(side, each), "partition_indexes": indexes} for each in names]
+            named = [{"name": each["name"], "partition_indexes": indexes} for each in wanted]
             groups = [side.group_id, *(("unheard", side.group_id, "") if others else ())]
-            listed = [OffsetFetchRequestGroup(group_id=each, topics=None if everything else wanted) for each in groups]
-            return {"groups": listed, **stable}
+            return {
+                "group_id": side.group_id,
+                "topics": None if everything else named,
+                "groups": [{"group_id": each, "topics": None if everything else wanted} for each in groups],
+                "require_stable": True,
+            }
 
         return Step(ADMIN, OFFSET_FETCH, version, f"{'all' if everything else (names, indexes)} {others}", build)
 
@@ -350,9 +326,9 @@ class History:
         name = self._dice.choice(("own", "own", "unheard"))
 
         def build(side: Side) -> dict[str, Any]:
-            partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            partitions = [{"partition_index": index} for index in indexes]
             topic = side.topic if name == "own" else name
-            return {"group_id": side.group_id, "topics": [OffsetDeleteRequestTopic(name=topic, partitions=partitions)]}
+            return {"group_id": side.group_id, "topics": [{"name": topic, "partitions": partitions}]}
 
         return Step(ADMIN, OFFSET_DELETE, 0, f"{name} {indexes}", build)
 
@@ -360,8 +336,7 @@ class History:
         version = self._dice.choice((0, 3, 4, 5, 6))
 
         def build(side: Side) -> dict[str, Any]:
-            own = {"include_authorized_operations": True} if version >= 3 else {}
-            return {"groups": [side.group_id, "unheard-of"], **own}
+            return {"groups": [side.group_id, "unheard-of"], "include_authorized_operations": True}
 
         return Step(ADMIN, DESCRIBE_GROUPS, version, "", build)
 
@@ -375,6 +350,22 @@ class History:
             return {"groups_names": [side.group_id, *([side.group_id] if twice else ())]}
 
         return Step(ADMIN, DELETE_GROUPS, version, f"{'twice' if twice else ''}", build)
+
+
+def _member_fields(side: Side, member: str, generation: int, instance: str | None) -> dict[str, Any]:
+    return {
+        "group_id": side.group_id,
+        "generation_id": generation,
+        "member_id": side.ids[member],
+        "group_instance_id": instance,
+    }
+
+
+def _topic(side: Side, name: str) -> dict[str, Any]:
+    """Return the fields that name the script's topic ("own") or a missing one."""
+    if name == "own":
+        return {"name": side.topic, "topic_id": side.topic_id}
+    return {"name": name, "topic_id": b"?" * 16}
 
 
 #: not an API: the client disconnects

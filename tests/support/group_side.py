@@ -12,14 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.join_group import JOIN_GROUP
-from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.metadata import METADATA
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
+from tests.support.plain_values import request_of
 from tests.support.settled import await_coordinator
 from tests.support.wire import WireClient
 
@@ -33,7 +34,7 @@ Build = Callable[["Side"], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request of a slot; `build` makes its fields, with the member ids of the broker that gets it."""
+    """A request of a slot; `build` makes the fields, with the member ids of the broker that gets it."""
 
     slot: int
     api: Api
@@ -78,12 +79,12 @@ class Side:
     def prepare(self) -> None:
         """Create the topic, and wait for the coordinator."""
         admin = self.clients[ADMIN]
-        topics = [CreatableTopic(name=self.topic, num_partitions=2, replication_factor=1)]
+        topics = [{"name": self.topic, "num_partitions": 2, "replication_factor": 1}]
         admin.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
         await_coordinator(admin, self.group_id)
         eventually(lambda: not admin.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0].error_code)
         found = eventually(
-            lambda: admin.call(METADATA, 12, topics=[MetadataRequestTopic(name=self.topic)]).topics[0],
+            lambda: admin.call(METADATA, 12, topics=[{"name": self.topic}]).topics[0],
             until=lambda topic: not topic.error_code and len(topic.partitions) == 2,
         )
         self.topic_id = found.topic_id
@@ -99,7 +100,8 @@ class Side:
         self.expected.pop(slot, None)
 
     def send(self, step: Step) -> None:
-        self.clients[step.slot].send(step.api, step.version, **step.build(self))
+        request = request_of(step.api, step.build(self), version=step.version)
+        self.clients[step.slot].send(step.api, step.version, request)
         self.expected[step.slot] = (step.api, step.version)
 
     def describe(self) -> Struct:

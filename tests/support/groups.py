@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Self
 
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
@@ -13,11 +14,13 @@ from coordinator.group.classic.join import join_group
 from coordinator.group.classic.join_request import check_join, join_error, read_join
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.sync import sync_group
+from coordinator.group.cluster import Cluster
 from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.expiry import expired_groups, expired_offsets
-from coordinator.group.kinds import GROUP_KINDS, parse_record
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.records import StoredRecord
+from coordinator.group.refused import Refused
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.shard import Producer
@@ -65,10 +68,11 @@ class GroupHarness:
     log: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     failure: ErrorCode = ErrorCode.NONE
     """The error of the next writes."""
+    topics: Cluster | None = None
 
     def __post_init__(self) -> None:
         self.timers: Timers[TimerKey] = Timers()
-        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers)
+        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
         self.notes: list[tuple[object, ...]] = []
         self._uuids = count(1)
 
@@ -88,6 +92,15 @@ class GroupHarness:
     def written_types(self, since: int = 0) -> list[int]:
         """Return the types of the records in the log from number `since` on."""
         return [int.from_bytes(key[:2], "big") for key, _ in self.log[since:]]
+
+    def decided(self, decide: Callable[[GroupEffects], Struct], response: Callable[..., Struct]) -> Struct:
+        """Return the answer that a decision gives; a refused one is a `response` with code and message."""
+        answers: list[Struct] = []
+        try:
+            code = self.run(lambda effects: answers.append(decide(effects)))
+        except Refused as refusal:
+            return response(error_code=refusal.code, error_message=refusal.message)
+        return response(error_code=code) if code is not ErrorCode.NONE else answers[0]
 
     def run(self, decide: Callable[[GroupEffects], None]) -> ErrorCode:
         """Carry out a decision."""
@@ -122,12 +135,12 @@ class GroupHarness:
         self.wall_ms += int(tick_ms - self.tick_ms)
         self.tick_ms = tick_ms
 
-    def reloaded(self) -> GroupHarness:
+    def reloaded(self) -> Self:
         """Return a coordinator that loads this one's log, at the same time."""
-        other = GroupHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log))
+        other = replace(self, log=list(self.log), failure=ErrorCode.NONE)
         other._uuids = self._uuids
         for offset, (key, value) in enumerate(self.log):
-            other.shard.replay(parse_record(key, value), offset)
+            other.shard.replay(other.shard.parse(key, value), offset)
         other.run(lambda effects: on_loaded(other.shard, other.now, effects))
         return other
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.replicas.partition import Partition
-from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.delete_records import DELETE_RECORDS
+from protocol.messages.produce import PRODUCE
 from protocol.records.batch import parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
@@ -29,10 +29,8 @@ def batch(count: int = 1, *, key: bytes | None = b"k", value: bytes = b"v", **fi
 
 
 def send(broker: DataBroker, records: bytes, *, index: int = 0, acks: int = 1) -> Deferred[Struct] | None:
-    data = [PartitionProduceData(index=index, records=records)]
-    return broker.send(
-        PRODUCE, 12, acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)]
-    )
+    data = [{"index": index, "records": records}]
+    return broker.send(PRODUCE, 12, acks=acks, timeout_ms=1000, topic_data=[{"name": "t", "partition_data": data}])
 
 
 def answer(reply: Deferred[Struct] | None) -> Struct:
@@ -48,10 +46,8 @@ def answer_is_there(reply: Deferred[Struct] | None) -> bool:
 
 
 def delete(broker: DataBroker, before_offset: int) -> Deferred[Struct]:
-    partitions = [DeleteRecordsPartition(partition_index=0, offset=before_offset)]
-    reply = broker.send(
-        DELETE_RECORDS, 2, timeout_ms=1000, topics=[DeleteRecordsTopic(name="t", partitions=partitions)]
-    )
+    partitions = [{"partition_index": 0, "offset": before_offset}]
+    reply = broker.send(DELETE_RECORDS, 2, timeout_ms=1000, topics=[{"name": "t", "partitions": partitions}])
     assert reply is not None
     return reply
 

@@ -201,7 +201,7 @@ class RdkafkaProducer(HistoryProducer):
 
     def _commit(self, producer: Producer) -> Outcome:
         try:
-            self._patiently(producer.commit_transaction)
+            self._retry(producer.commit_transaction)
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
@@ -209,10 +209,10 @@ class RdkafkaProducer(HistoryProducer):
         return Outcome.COMMITTED
 
     def _abort(self, producer: Producer) -> Outcome:
-        self._patiently(producer.abort_transaction)
+        self._retry(producer.abort_transaction)
         return Outcome.ABORTED
 
-    def _patiently(self, call: Callable[[float], None]) -> None:
+    def _retry(self, call: Callable[[float], None]) -> None:
         """Retry while only a retry can return the outcome."""
         while True:
             try:

@@ -76,7 +76,7 @@ class HistoryLoad:
         with TxnClient(HOST, port) as client:
             for producer in self.producers:
                 if producer.transactional:  # init_transactions ends a transaction that is still open
-                    client.init_patiently(producer.name)
+                    client.init_with_retries(producer.name)
             for group in {member.group for member in self.members}:
                 self._read_all(client, group)
         for reader in (*self.readers, *self.members):

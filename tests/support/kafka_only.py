@@ -5,39 +5,39 @@ Their records in a log directory must survive a time under pybroker: `protected`
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 from protocol.error_codes import ErrorCode
-from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
-from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
-from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS
+from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
-from protocol.messages.create_acls import CREATE_ACLS, AclCreation
+from protocol.messages.create_acls import CREATE_ACLS
 from protocol.messages.describe_acls import DESCRIBE_ACLS
 from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS
 from protocol.messages.describe_share_group_offsets import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
-    DescribeShareGroupOffsetsRequestGroup,
 )
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
-from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
-from protocol.messages.share_fetch import SHARE_FETCH, AcknowledgementBatch, FetchPartition, FetchTopic
+from protocol.messages.share_fetch import SHARE_FETCH
 from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
-from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT, Subtopology, Topology
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Api, Struct
 from tests.support.data_client import DataClient, batch
 from tests.support.eventually import eventually
 from tests.support.settled import await_coordinator
+from tests.support.share_client import FETCH_LIMITS
 
 RETRIED = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -49,13 +49,12 @@ RETRIED = {
 MEMBER = "AAAAAAAAQACAAAAAAAAAAg"
 NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP = "of-kip-848", "of-kip-932", "of-kip-1071"
 TRANSACTIONAL_ID = "left-open"
-_PATIENCE_S = 60
 
 
 class KafkaClient(DataClient):
     """A client of Apache Kafka."""
 
-    def patiently(self, api: Api, version: int, **fields: Any) -> Struct:
+    def call_with_retries(self, api: Api, version: int, **fields: Any) -> Struct:
         """Retry while the error is a passing one; coordinators take a moment to start."""
         ask = partial(self.call, api, version, **fields)
         return settled_answer(ask, lambda answer: getattr(answer, "error_code", 0))
@@ -66,7 +65,7 @@ class KafkaClient(DataClient):
 
     def patient_producer_id(self) -> int:
         """Return a producer id for an idempotent producer."""
-        answer = self.patiently(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
+        answer = self.call_with_retries(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
         return int(answer.producer_id)
 
     # ---- transactions
@@ -81,10 +80,8 @@ class KafkaClient(DataClient):
     def begin_transaction(self, transactional_id: str, topic: str) -> dict[str, Any]:
         """Take the next epoch and add partition 0; return the producer's fields of all batches in the transaction."""
         self.await_coordinator(transactional_id, 1)
-        timeout_ms = 900_000
-        begun = self.patiently(
-            INIT_PRODUCER_ID, 4, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
-        )
+        fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 900_000}
+        begun = self.call_with_retries(INIT_PRODUCER_ID, 4, **fields)
         self._add_partition(transactional_id, begun, topic)
         return {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch, "transactional": True}
 
@@ -96,21 +93,15 @@ class KafkaClient(DataClient):
 
     def end_transaction(self, transactional_id: str, producer: dict[str, Any], *, commit: bool) -> None:
         """Commit or abort; the marker comes a moment later, at the latest before the next epoch."""
-        self.patiently(
-            END_TXN,
-            3,
-            transactional_id=transactional_id,
-            producer_id=producer["producer_id"],
-            producer_epoch=producer["producer_epoch"],
-            committed=commit,
-        )
+        own = {name: producer[name] for name in ("producer_id", "producer_epoch")}
+        self.call_with_retries(END_TXN, 3, **own, transactional_id=transactional_id, committed=commit)
 
     def _add_partition(self, transactional_id: str, begun: Struct, topic: str) -> None:
         fields = {
             "v3_and_below_transactional_id": transactional_id,
             "v3_and_below_producer_id": begun.producer_id,
             "v3_and_below_producer_epoch": begun.producer_epoch,
-            "v3_and_below_topics": [AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            "v3_and_below_topics": [{"name": topic, "partitions": [0]}],
         }
         settled_answer(
             lambda: self.call(ADD_PARTITIONS_TO_TXN, 3, **fields),
@@ -123,86 +114,55 @@ class KafkaClient(DataClient):
         """Join a consumer, a share and a streams group; commit an offset and acknowledge a record."""
         for group in (NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP):
             self.await_coordinator(group, 0)
-        member = {"member_id": MEMBER, "member_epoch": 0}
-        joined = self.patiently(
-            CONSUMER_GROUP_HEARTBEAT,
-            1,
-            group_id=NEW_CONSUMER_GROUP,
-            **member,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=[topic],
-            topic_partitions=[],
-        )
-        offset = OffsetCommitRequestPartition(partition_index=0, committed_offset=3, committed_metadata="by KIP-848")
-        commit = [OffsetCommitRequestTopic(name=topic, partitions=[offset])]
-        self.call(
-            OFFSET_COMMIT,
-            9,
-            group_id=NEW_CONSUMER_GROUP,
-            member_id=MEMBER,
-            generation_id_or_member_epoch=joined.member_epoch,
-            topics=commit,
-        )
-        topology = Topology(epoch=1, subtopologies=[Subtopology(subtopology_id="0", source_topics=[topic])])
-        self.patiently(
-            STREAMS_GROUP_HEARTBEAT,
-            0,
-            group_id=STREAMS_GROUP,
-            **member,
-            process_id="p",
-            rebalance_timeout_ms=60_000,
-            topology=topology,
-            active_tasks=[],
-            standby_tasks=[],
-            warmup_tasks=[],
+        member: dict[str, Any] = {"member_id": MEMBER, "member_epoch": 0, "rebalance_timeout_ms": 60_000}
+        consumer = member | {"group_id": NEW_CONSUMER_GROUP, "subscribed_topic_names": [topic], "topic_partitions": []}
+        joined = self.call_with_retries(CONSUMER_GROUP_HEARTBEAT, 1, **consumer)
+        offset = {"partition_index": 0, "committed_offset": 3, "committed_metadata": "by KIP-848"}
+        own = {
+            "group_id": NEW_CONSUMER_GROUP,
+            "member_id": MEMBER,
+            "generation_id_or_member_epoch": joined.member_epoch,
+        }
+        self.call(OFFSET_COMMIT, 9, own, topics=[{"name": topic, "partitions": [offset]}])
+        topology = {"epoch": 1, "subtopologies": [{"subtopology_id": "0", "source_topics": [topic]}]}
+        streams = member | {"group_id": STREAMS_GROUP, "process_id": "p", "topology": topology}
+        self.call_with_retries(
+            STREAMS_GROUP_HEARTBEAT, 0, **streams, active_tasks=[], standby_tasks=[], warmup_tasks=[]
         )
         self._share(topic, topic_id)
 
     def _share(self, topic: str, topic_id: bytes) -> None:
-        member = {"group_id": SHARE_GROUP, "member_id": MEMBER}
-        self.patiently(SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=[topic])
-        deadline = time.monotonic() + _PATIENCE_S
-        epoch = 0
-        while True:
-            fields = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
-            wanted = FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition_index=0)])
-            topics = [] if epoch else [wanted]
-            answer = self.patiently(SHARE_FETCH, 1, **member, **fields, share_session_epoch=epoch, topics=topics)
-            epoch += 1
-            acquired = [a for t in answer.responses for p in t.partitions for a in p.acquired_records]
-            if acquired:
-                break
-            assert time.monotonic() < deadline, answer
-        accepted = AcknowledgementBatch(
-            first_offset=acquired[0].first_offset, last_offset=acquired[0].first_offset, acknowledge_types=[1]
-        )
-        done = FetchPartition(partition_index=0, acknowledgement_batches=[accepted])
-        topics = [FetchTopic(topic_id=topic_id, partitions=[done])]
-        self.patiently(SHARE_FETCH, 1, **member, max_records=1, batch_size=1, share_session_epoch=epoch, topics=topics)
+        member: dict[str, Any] = {"group_id": SHARE_GROUP, "member_id": MEMBER}
+        self.call_with_retries(SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=[topic])
+        epochs = count()
+
+        def fetch(partition: dict[str, Any] | None, **fields: Any) -> list[Struct]:
+            topics = [{"topic_id": topic_id, "partitions": [partition]}] if partition else []
+            own = member | {"share_session_epoch": next(epochs), "topics": topics}
+            answer = self.call_with_retries(SHARE_FETCH, 1, **own, **fields)
+            return [each for found in answer.responses for p in found.partitions for each in p.acquired_records]
+
+        limits = FETCH_LIMITS | {"max_records": 10, "batch_size": 10}
+        acquired = fetch({"partition_index": 0}, **limits) or eventually(lambda: fetch(None, **limits))
+        first = acquired[0].first_offset
+        accepted = {"first_offset": first, "last_offset": first, "acknowledge_types": [1]}
+        fetch({"partition_index": 0, "acknowledgement_batches": [accepted]}, max_records=1, batch_size=1)
 
     # ---- who may do what
 
     def secure(self) -> None:
         """Set quotas, credentials and ACLs, which are in the metadata log."""
         user, any_client = ("user", "alice"), ("client-id", None)
-        entity = [EntityData(entity_type=kind, entity_name=name) for kind, name in (user, any_client)]
-        quota = RequestEntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1e12, remove=False)])
+        entity = [{"entity_type": kind, "entity_name": name} for kind, name in (user, any_client)]
+        quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1e12, "remove": False}]}
         answer = self.call(ALTER_CLIENT_QUOTAS, 1, entries=[quota], validate_only=False)
         assert answer.entries[0].error_code == ErrorCode.NONE, answer
-        credential = ScramCredentialUpsertion(
-            name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted password of 32 bytes..."
-        )
+        secret = {"salt": b"salt", "salted_password": b"salted password of 32 bytes..."}
+        credential = {"name": "alice", "mechanism": 1, "iterations": 4096, **secret}
         scram = self.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[credential])
         assert scram.results[0].error_code == ErrorCode.NONE, scram
-        rights = AclCreation(
-            resource_type=2,
-            resource_name="plain",
-            resource_pattern_type=3,
-            principal="User:alice",
-            host="*",
-            operation=3,
-            permission_type=3,
-        )
+        resource = {"resource_type": 2, "resource_name": "plain", "resource_pattern_type": 3}
+        rights = {**resource, "principal": "User:alice", "host": "*", "operation": 3, "permission_type": 3}
         acls = self.call(CREATE_ACLS, 3, creations=[rights])
         assert acls.results[0].error_code == ErrorCode.NONE, acls
 
@@ -221,14 +181,14 @@ class KafkaClient(DataClient):
         any_acl: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1}
         any_acl |= {"operation": 1, "permission_type": 1}
         any_acl |= {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-        share = DescribeShareGroupOffsetsRequestGroup(group_id=SHARE_GROUP, topics=None)
+        share = {"group_id": SHARE_GROUP, "topics": None}
         for group in (NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP):
             self.await_coordinator(group, 0)
         self.await_coordinator(TRANSACTIONAL_ID, 1)
         return {
-            "acls": self.patiently(DESCRIBE_ACLS, 3, **any_acl).resources,
-            "quotas": self.patiently(DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
-            "scram": self.patiently(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
+            "acls": self.call_with_retries(DESCRIBE_ACLS, 3, **any_acl).resources,
+            "quotas": self.call_with_retries(DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
+            "scram": self.call_with_retries(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
             "consumer group": self._described(CONSUMER_GROUP_DESCRIBE, 1, NEW_CONSUMER_GROUP),
             "share group": self._described(SHARE_GROUP_DESCRIBE, 1, SHARE_GROUP),
             "streams group": self._described(STREAMS_GROUP_DESCRIBE, 0, STREAMS_GROUP),

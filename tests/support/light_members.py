@@ -18,12 +18,12 @@ from typing import Any
 from uuid import uuid4
 
 from protocol.error_codes import ErrorCode
-from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.heartbeat import HEARTBEAT
-from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
-from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
+from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
 from tests.support.brokers import HOST
 from tests.support.groups import subscription
@@ -75,16 +75,10 @@ class LightMember(WireClient, ABC):
 class ClassicMember(LightMember):
     def enter(self) -> None:
         self.partitions = None
-        self.send(
-            JOIN_GROUP,
-            9,
-            group_id=self.group,
-            member_id=self.member_id,
-            session_timeout_ms=_SESSION_MS,
-            rebalance_timeout_ms=_REBALANCE_MS,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(self.topic))],
-        )
+        protocols = [{"name": "range", "metadata": subscription(self.topic)}]
+        timeouts = {"session_timeout_ms": _SESSION_MS, "rebalance_timeout_ms": _REBALANCE_MS}
+        own = {"group_id": self.group, "member_id": self.member_id, "protocol_type": "consumer"}
+        self.send(JOIN_GROUP, 9, own | timeouts, protocols=protocols)
 
     def beat(self) -> None:
         self.send(HEARTBEAT, 4, group_id=self.group, generation_id=self.epoch, member_id=self.member_id)
@@ -116,70 +110,20 @@ class ClassicMember(LightMember):
             name = len(self.topic).to_bytes(2, "big") + self.topic.encode()
             head = b"\0\0" + (1).to_bytes(4, "big") + name + len(mine).to_bytes(4, "big")
             data = head + struct.pack(f">{len(mine)}i", *mine) + b"\xff\xff\xff\xff"
-            shares.append(SyncGroupRequestAssignment(member_id=member, assignment=data))
-        self.send(
-            SYNC_GROUP,
-            5,
-            group_id=self.group,
-            generation_id=self.epoch,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=shares,
-        )
+            shares.append({"member_id": member, "assignment": data})
+        own = {"group_id": self.group, "generation_id": self.epoch, "member_id": self.member_id}
+        self.send(SYNC_GROUP, 5, own, protocol_type="consumer", protocol_name="range", assignments=shares)
 
 
-class ConsumerMember(LightMember):
-    """Reports at once which partitions it gave up or got, as clients do; else it only sends heartbeats."""
+class ModernMember(LightMember):
+    """A member whose heartbeats do everything. It reports at once what it gave up or got, as clients do."""
 
     def enter(self) -> None:
         self.epoch, self.partitions = 0, None
-        self._send(rebalance_timeout_ms=_REBALANCE_MS, subscribed_topic_names=[self.topic], topic_partitions=[])
+        self._send(**self._subscription())
 
     def beat(self) -> None:
         self._send()
-
-    def _send(self, **news: Any) -> None:
-        self.send(
-            CONSUMER_GROUP_HEARTBEAT,
-            0,
-            group_id=self.group,
-            member_id=self.member_id,
-            member_epoch=self.epoch,
-            **news,
-        )
-
-    def on_answer(self) -> None:
-        _, code, answer = self._take()
-        if code is not ErrorCode.NONE:
-            assert code in _TRY_AGAIN, answer
-            time.sleep(0.05)
-            self.enter()
-            return
-        self.beat_count += 1
-        self.member_id, self.epoch = answer.member_id, answer.member_epoch
-        if answer.assignment is not None:
-            owned = answer.assignment.topic_partitions
-            self.partitions = frozenset(number for topic in owned for number in topic.partitions)
-            self._send(
-                topic_partitions=[TopicPartitions(topic_id=each.topic_id, partitions=each.partitions) for each in owned]
-            )
-
-
-class ShareMember(LightMember):
-    """A member of a share group. If there are more partitions than members, each partition has one reader."""
-
-    def enter(self) -> None:
-        self.member_id = self.member_id or str(uuid4())
-        self.epoch, self.partitions = 0, None
-        self._send(subscribed_topic_names=[self.topic])
-
-    def beat(self) -> None:
-        self._send()
-
-    def _send(self, **news: Any) -> None:
-        fields = {"group_id": self.group, "member_id": self.member_id, "member_epoch": self.epoch, **news}
-        self.send(SHARE_GROUP_HEARTBEAT, 1, fields)
 
     def on_answer(self) -> None:
         _, code, answer = self._take()
@@ -190,34 +134,66 @@ class ShareMember(LightMember):
             return
         self.beat_count += 1
         self.epoch = answer.member_epoch
+        self._follow(answer)
+
+    @abstractmethod
+    def _subscription(self) -> dict[str, Any]:
+        """Return the fields of the first heartbeat."""
+
+    @abstractmethod
+    def _send(self, **news: Any) -> None:
+        """Send a heartbeat with these fields."""
+
+    def _follow(self, answer: Struct) -> None:
+        """Take the assignment of an answer."""
         if answer.assignment is not None:
             owned = answer.assignment.topic_partitions
             self.partitions = frozenset(number for topic in owned for number in topic.partitions)
 
+    def _own(self) -> dict[str, Any]:
+        return {"group_id": self.group, "member_id": self.member_id, "member_epoch": self.epoch}
 
-class StreamsMember(LightMember):
-    """A member of a streams group, a process of its own. It reports at once which tasks it gave up or got."""
 
-    def enter(self) -> None:
+class ConsumerMember(ModernMember):
+    """A member of a consumer group (KIP-848); the broker chooses its id."""
+
+    def _subscription(self) -> dict[str, Any]:
+        topics = [self.topic]
+        return {"rebalance_timeout_ms": _REBALANCE_MS, "subscribed_topic_names": topics, "topic_partitions": []}
+
+    def _send(self, **news: Any) -> None:
+        self.send(CONSUMER_GROUP_HEARTBEAT, 0, self._own(), **news)
+
+    def _follow(self, answer: Struct) -> None:
+        self.member_id = answer.member_id
+        super()._follow(answer)
+        if answer.assignment is not None:
+            owned = answer.assignment.topic_partitions
+            self._send(topic_partitions=[{"topic_id": each.topic_id, "partitions": each.partitions} for each in owned])
+
+
+class ShareMember(ModernMember):
+    """A member of a share group. If there are more partitions than members, each partition has one reader."""
+
+    def _subscription(self) -> dict[str, Any]:
         self.member_id = self.member_id or str(uuid4())
-        self.epoch, self.partitions = 0, None
-        self._send(told=topology(subtopology("0", [self.topic])))
+        return {"subscribed_topic_names": [self.topic]}
 
-    def beat(self) -> None:
-        self._send()
+    def _send(self, **news: Any) -> None:
+        self.send(SHARE_GROUP_HEARTBEAT, 1, self._own(), **news)
+
+
+class StreamsMember(ModernMember):
+    """A member of a streams group, a process of its own."""
+
+    def _subscription(self) -> dict[str, Any]:
+        self.member_id = self.member_id or str(uuid4())
+        return {"told": topology(subtopology("0", [self.topic]))}
 
     def _send(self, **news: Any) -> None:
         self.send(STREAMS_GROUP_HEARTBEAT, 0, streams_request(self.member_id, self.epoch, group_id=self.group, **news))
 
-    def on_answer(self) -> None:
-        _, code, answer = self._take()
-        if code is not ErrorCode.NONE:
-            assert code in _TRY_AGAIN, answer
-            time.sleep(0.05)
-            self.enter()
-            return
-        self.beat_count += 1
-        self.epoch = answer.member_epoch
+    def _follow(self, answer: Struct) -> None:
         if answer.active_tasks is not None:
             tasks = task_map(answer.active_tasks) or {}
             self.partitions = frozenset(tasks.get("0", ()))

@@ -1,5 +1,8 @@
-"""Logs in a temporary directory, and batches for them."""
+"""Logs and log managers in a temporary directory, and batches for them."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
+from storage.log.tasks import Task
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.loading import load_log
@@ -105,3 +109,28 @@ def close(log: PartitionLog) -> None:
     """Close this log cleanly."""
     log.recovery_point = log.log_end_offset
     log.close()
+
+
+TOPIC_ID = bytes(range(16))
+
+
+def started(*paths: Path, config: LogConfig | None = None, now_ms: int = T0) -> LogManager:
+    manager = LogManager([str(path) for path in paths])
+    manager.lock()
+    manager.load(lambda topic: config or LogConfig(), now_ms)
+    return manager
+
+
+def do(tasks: Iterable[Task]) -> int:
+    count = 0
+    for task in tasks:
+        task.run()
+        task.apply()
+        count += 1
+    return count
+
+
+def killed(manager: LogManager) -> None:
+    for log in manager.logs.values():
+        log.close_files()
+    manager.unlock()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.fetch import FETCH
+from protocol.messages.produce import PRODUCE
 from protocol.records.compression import Codec
 from protocol.records.entries import iter_records
 from protocol.records.legacy_builder import MessageSetBuilder
@@ -23,15 +23,15 @@ def messages(magic: int, count: int = 3, codec: int = Codec.NONE, size: int = 10
 
 
 def produce(broker: DataBroker, records: bytes, version: int = 2, acks: int = 1) -> Struct:
-    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
+    data = {"name": "t", "partition_data": [{"index": 0, "records": records}]}
     answer = broker.call(PRODUCE, version, acks=acks, timeout_ms=1000, topic_data=[data])
     told: Struct = answer.responses[0].partition_responses[0]
     return told
 
 
 def fetch(broker: DataBroker, version: int, offset: int = 0, *, max_bytes: int = 1 << 20, wait_ms: int = 0) -> Struct:
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
-    topics = [FetchTopic(topic="t", partitions=[wanted])]
+    wanted = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    topics = [{"topic": "t", "partitions": [wanted]}]
     answer = broker.call(FETCH, version, max_wait_ms=wait_ms, min_bytes=1, topics=topics)
     data: Struct = answer.responses[0].partitions[0]
     return data

@@ -23,20 +23,29 @@ class IdOf(NamedTuple):
     topic: str
 
 
-def request_of(api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes]) -> Struct:
-    """Return a request from nested dictionaries, by the names of its fields."""
-    return _given(api.request, fields, ids)  # type: ignore[no-any-return]
+def request_of(
+    api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes] | None = None, *, version: int | None = None
+) -> Struct:
+    """Return a request from the names and values of its fields; dictionaries stand for nested structs.
 
+    `ids` are those of the topics in `IdOf`. With a `version`, fields that it lacks are left out.
+    """
 
-def _given(kind: Any, value: Any, ids: Mapping[str, bytes]) -> Any:
-    if isinstance(value, IdOf):
-        return ids[value.topic]
-    if isinstance(kind, Array) and value is not None:
-        return [_given(kind.element, each, ids) for each in value]
-    if isinstance(kind, StructType) and value is not None:
-        types = {field.name: field.type for field in kind.fields}
-        return kind(**{name: _given(types[name], each, ids) for name, each in value.items()})
-    return value
+    def given(kind: Any, value: Any) -> Any:
+        if isinstance(value, IdOf):
+            return (ids or {})[value.topic]
+        if isinstance(kind, Array) and value is not None:
+            return [given(kind.element, each) for each in value]
+        if isinstance(kind, StructType) and isinstance(value, Mapping):
+            known = {field.name: field for field in kind.fields}
+            unknown = value.keys() - known
+            assert not unknown, f"{kind} has no {unknown}"
+            wanted = [name for name in value if version is None or version in known[name].versions]
+            return kind(**{name: given(known[name].type, value[name]) for name in wanted})
+        return value
+
+    request: Struct = given(api.request, fields)
+    return request
 
 
 def _said_of(told: Mapping[str, Any]) -> str:

@@ -64,6 +64,3 @@ def offsets(broker: DataBroker, topic: str = "t", index: int = 0) -> list[int]:
     assert partition is not None
     records = partition.log.read(0, 1 << 30, partition.high_watermark)
     return [record.offset for record in iter_records(records if isinstance(records, bytes) else records.read())]
-
-
-OK = batch(2)

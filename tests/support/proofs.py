@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jars import KAFKA_VERSION
+from tests.support.java import KAFKA_VERSION
 from tests.support.recorded_answers import is_recorded
 from tests.support.run_order import file_of
 from tests.support.scale import SCALE

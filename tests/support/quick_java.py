@@ -12,8 +12,7 @@ import shlex
 from pathlib import Path
 
 from pybroker.pipeline.java import JavaNotFoundError, find_java
-from tests.support.jars import KAFKA_VERSION
-from tests.support.java import QUICK
+from tests.support.java import KAFKA_VERSION, QUICK
 
 HOME = Path(__file__).parents[2] / ".cache" / "quick-java"
 #: The class data archives below `HOME`.

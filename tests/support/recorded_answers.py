@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.jars import KAFKA_VERSION
+from tests.support.java import KAFKA_VERSION
 
 ANSWERS = Path(__file__).parents[1] / "data" / "answers"
 

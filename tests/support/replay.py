@@ -11,8 +11,8 @@ from protocol.records.crc32c import crc32c
 from protocol.schema import Struct
 from tests.support.answers import Difference, Names, Rules
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.exchanges import Exchange
 from tests.support.wire import Closed, WireClient
+from tests.support.wire_frames import Exchange
 
 _CRC_POSITION, _ATTRIBUTES_POSITION, _PRODUCER_ID_POSITION = 17, 21, 43
 

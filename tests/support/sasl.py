@@ -1,8 +1,16 @@
-"""The client's side of SASL, by hand."""
+"""The client's side of SASL, by hand, and tokens of OAUTHBEARER."""
 
 from __future__ import annotations
 
+import json
+import time
 from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from jwt.algorithms import RSAAlgorithm
 
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
@@ -43,3 +51,38 @@ def log_in_scram(client: WireClient, mechanism: ScramMechanism, user: str, passw
         token = scram_final(mechanism, bare, bytes(answers[0].auth_bytes), password)
         answers.append(client.call(SASL_AUTHENTICATE, 2, auth_bytes=token))
     return answers
+
+
+class Provider:
+    """A provider whose keys are in a file at `url`, with the fields `said` for each. `turn_over` rotates the key."""
+
+    def __init__(self, directory: Path, **said: str) -> None:
+        self._said = said
+        self._path = directory / "jwks.json"
+        self.url = self._path.as_uri()
+        self._public_keys: list[dict[str, Any]] = []
+        self.turn_over()
+
+    def turn_over(self, *, publish: bool = True) -> None:
+        """Sign with a new key from now on."""
+        self.key = generate_private_key(65537, 2048)
+        self.key_id = f"key-{time.monotonic_ns()}"
+        public = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
+        self._public_keys.append({**public, "kid": self.key_id, "use": "sig", **self._said})
+        if publish:
+            self.publish()
+
+    def publish(self, *others: Any) -> None:
+        """Publish the public keys."""
+        self._path.write_text(json.dumps({"keys": [*self._public_keys, *others]}))
+
+    def token(self, key: Any = None, algorithm: str = "RS256", headers: Any = None, **claims: Any) -> str:
+        """Return a token, valid for alice for an hour by default; a claim of None is left out."""
+        now_s = int(time.time())
+        said = {"sub": "alice", "iat": now_s, "exp": now_s + 3600} | claims
+        return jwt.encode(
+            {name: value for name, value in said.items() if value is not None},
+            key if key is not None else self.key,
+            algorithm=algorithm,
+            headers=headers or {"kid": self.key_id},
+        )

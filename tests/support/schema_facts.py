@@ -1,4 +1,4 @@
-"""Kafka's message definitions (tests/data/facts/message-schemas*.tsv), and our schemas in the same form."""
+"""Kafka's message definitions and tables of keys (tests/data/facts), and our schemas in the same form."""
 
 from __future__ import annotations
 
@@ -148,3 +148,9 @@ def all_fields(struct: StructType) -> Iterator[Field]:
         element = field.type.element if isinstance(field.type, Array) else field.type
         if isinstance(element, StructType):
             yield from all_fields(element)
+
+
+def config_facts(name: str) -> dict[str, dict[str, str]]:
+    """Return the rows of a table of configuration keys, `<name>.tsv`, by key."""
+    with open(FACTS / f"{name}.tsv", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}

@@ -14,17 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
-from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
-from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
-from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.create_partitions import CREATE_PARTITIONS
+from protocol.messages.delete_records import DELETE_RECORDS
+from protocol.messages.describe_producers import DESCRIBE_PRODUCERS
+from protocol.messages.fetch import FETCH
+from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
 )
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.produce import PRODUCE
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.batch_values import comparable_batches
@@ -182,8 +180,8 @@ class Produce(Step):
     acks: int = -1
 
     def run(self, side: Side) -> Answer:
-        data = [PartitionProduceData(index=each.partition, records=each.batch()) for each in self.appends]
-        topic = TopicProduceData(name=side.topic, partition_data=data)
+        data = [{"index": each.partition, "records": each.batch()} for each in self.appends]
+        topic = {"name": side.topic, "partition_data": data}
         answer = side.client.call(PRODUCE, 9, acks=self.acks, timeout_ms=30_000, topic_data=[topic])
         return sorted(_produced(each) for each in answer.responses[0].partition_responses)
 
@@ -206,7 +204,7 @@ class Fetch(Step):
 
     def run(self, side: Side) -> Answer:
         wanted = [
-            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=self.partition_max_bytes)
+            {"partition": index, "fetch_offset": offset, "partition_max_bytes": self.partition_max_bytes}
             for index, offset in self.wanted
         ]
         answer = side.client.call(
@@ -216,7 +214,7 @@ class Fetch(Step):
             min_bytes=0,
             max_bytes=self.max_bytes,
             isolation_level=int(self.committed),
-            topics=[FetchTopic(topic=side.topic, partitions=wanted)],
+            topics=[{"topic": side.topic, "partitions": wanted}],
         )
         return [_fetched(each, side.reencoded) for topic in answer.responses for each in topic.partitions]
 
@@ -238,8 +236,8 @@ class ListOffsets(Step):
     timestamp: int
 
     def run(self, side: Side) -> Answer:
-        wanted = ListOffsetsPartition(partition_index=self.partition, timestamp=self.timestamp)
-        topics = [ListOffsetsTopic(name=side.topic, partitions=[wanted])]
+        wanted = {"partition_index": self.partition, "timestamp": self.timestamp}
+        topics = [{"name": side.topic, "partitions": [wanted]}]
         answer = side.client.call(LIST_OFFSETS, 11, replica_id=-1, topics=topics, timeout_ms=30_000)
         found = answer.topics[0].partitions[0]
         return (found.error_code, found.timestamp, found.offset, found.leader_epoch)
@@ -252,7 +250,7 @@ class Producers(Step):
     partition: int
 
     def run(self, side: Side) -> Answer:
-        asked = TopicRequest(name=side.topic, partition_indexes=[self.partition])
+        asked = {"name": side.topic, "partition_indexes": [self.partition]}
         [found] = side.client.call(DESCRIBE_PRODUCERS, 0, topics=[asked]).topics[0].partitions
         producers = sorted(
             (
@@ -276,8 +274,8 @@ class EpochEnd(Step):
     epoch: int
 
     def run(self, side: Side) -> Answer:
-        wanted = OffsetForLeaderPartition(partition=self.partition, leader_epoch=self.epoch)
-        topics = [OffsetForLeaderTopic(topic=side.topic, partitions=[wanted])]
+        wanted = {"partition": self.partition, "leader_epoch": self.epoch}
+        topics = [{"topic": side.topic, "partitions": [wanted]}]
         found = side.client.call(OFFSET_FOR_LEADER_EPOCH, 4, replica_id=-1, topics=topics).topics[0].partitions[0]
         return (found.error_code, found.leader_epoch, found.end_offset)
 
@@ -290,8 +288,8 @@ class DeleteRecords(Step):
     offset: int
 
     def run(self, side: Side) -> Answer:
-        wanted = DeleteRecordsPartition(partition_index=self.partition, offset=self.offset)
-        topics = [DeleteRecordsTopic(name=side.topic, partitions=[wanted])]
+        wanted = {"partition_index": self.partition, "offset": self.offset}
+        topics = [{"name": side.topic, "partitions": [wanted]}]
         answer = side.client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=30_000).topics[0].partitions[0]
         return (answer.error_code, answer.low_watermark)
 
@@ -303,7 +301,7 @@ class AddPartitions(Step):
     count: int
 
     def run(self, side: Side) -> Answer:
-        topic = CreatePartitionsTopic(name=side.topic, count=self.count, assignments=None)
+        topic = {"name": side.topic, "count": self.count, "assignments": None}
         answer = side.client.call(CREATE_PARTITIONS, 3, topics=[topic], timeout_ms=30_000, validate_only=False)
         code = answer.results[0].error_code
         if not code:

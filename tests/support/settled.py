@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from protocol.error_codes import ErrorCode
-from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
-from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS
+from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
-from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.list_offsets import LIST_OFFSETS
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually, succeeds
 from tests.support.wire import WireClient
@@ -38,11 +38,11 @@ def wait_for_topic(broker: RunningBroker, topic: str, partitions: int) -> None:
     """Wait until the broker leads each partition of `topic`: it answers for its offsets."""
     if broker.kind != "kafka":
         return
-    wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+    wanted = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
 
     def answers() -> None:
         with WireClient(HOST, broker.port) as client:
-            topics = [ListOffsetsTopic(name=topic, partitions=wanted)]
+            topics = [{"name": topic, "partitions": wanted}]
             listed = client.call(LIST_OFFSETS, 7, replica_id=-1, topics=topics)
         assert {p.error_code for t in listed.topics for p in t.partitions} == {ErrorCode.NONE}
 
@@ -73,12 +73,12 @@ def wait_for_changes(broker: RunningBroker) -> None:
     """
     if broker.kind != "kafka":
         return
-    entity = [EntityData(entity_type="client-id", entity_name="nobody")]
-    asked = [ComponentData(entity_type="client-id", match_type=0, match="nobody")]
+    entity = [{"entity_type": "client-id", "entity_name": "nobody"}]
+    asked = [{"entity_type": "client-id", "match_type": 0, "match": "nobody"}]
     with WireClient(HOST, broker.port) as client:
         for remove in (False, True):
-            ops = [OpData(key="producer_byte_rate", value=1e12, remove=remove)]
-            [entry] = client.call(ALTER_CLIENT_QUOTAS, 1, entries=[RequestEntryData(entity=entity, ops=ops)]).entries
+            ops = [{"key": "producer_byte_rate", "value": 1e12, "remove": remove}]
+            [entry] = client.call(ALTER_CLIENT_QUOTAS, 1, entries=[{"entity": entity, "ops": ops}]).entries
             assert entry.error_code == ErrorCode.NONE, entry
 
             def told(remove: bool = remove) -> None:

@@ -6,36 +6,34 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from protocol.error_codes import ErrorCode
-from protocol.messages import share_acknowledge, share_fetch
-from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE, DeleteStateData
-from protocol.messages.delete_share_group_state import PartitionData as DeletePartition
+from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE
 from protocol.messages.find_coordinator import FIND_COORDINATOR
-from protocol.messages.incremental_alter_configs import (
-    INCREMENTAL_ALTER_CONFIGS,
-    AlterableConfig,
-    AlterConfigsResource,
-)
 from protocol.messages.initialize_share_group_state import (
     INITIALIZE_SHARE_GROUP_STATE,
-    InitializeStateData,
 )
-from protocol.messages.initialize_share_group_state import PartitionData as InitializePartition
-from protocol.messages.read_share_group_state import READ_SHARE_GROUP_STATE, ReadStateData
-from protocol.messages.read_share_group_state import PartitionData as ReadPartition
-from protocol.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY, ReadStateSummaryData
-from protocol.messages.read_share_group_state_summary import PartitionData as SummaryPartition
+from protocol.messages.read_share_group_state import READ_SHARE_GROUP_STATE
+from protocol.messages.read_share_group_state_summary import READ_SHARE_GROUP_STATE_SUMMARY
+from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE
+from protocol.messages.share_fetch import SHARE_FETCH
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
-from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, StateBatch, WriteStateData
-from protocol.messages.write_share_group_state import PartitionData as WritePartition
-from protocol.schema import Struct
+from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE
+from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
 from tests.support.settled import wait_for_changes, wait_for_topic
 
-_GROUP_RESOURCE = 32
 _GROUP_KEY, _SHARE_KEY = 0, 2
 _PATIENCE_S = 90
+_SHORT = {
+    "wait_ms": "max_wait_ms",
+    "most": "max_records",
+    "size": "batch_size",
+    "mode": "share_acquire_mode",
+    "renew": "is_renew_ack",
+}
+#: the limits of a fetch
+FETCH_LIMITS = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
 #: (first offset, last offset, types) of records.
 Acknowledgement: TypeAlias = "tuple[int, int, Sequence[int]]"
 
@@ -66,22 +64,16 @@ class ShareClient(DataClient):
 
     def wait_for_group(self) -> None:
         """Wait for the coordinators of the group and of its share states."""
-        self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_GROUP_KEY, coordinator_keys=[self.group]))
+        self._retry(lambda: self.call(FIND_COORDINATOR, 6, key_type=_GROUP_KEY, coordinator_keys=[self.group]))
         share = f"{self.group}:{'A' * 22}:0"
-        self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
+        self._retry(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
 
-    def _patiently(self, ask: Any) -> None:
+    def _retry(self, ask: Any) -> None:
         eventually(lambda: not ask().coordinators[0].error_code, timeout_s=_PATIENCE_S)
 
     def configure(self, **settings: str) -> None:
-        """Set configurations of the group: share_isolation_level for share.isolation.level."""
-        configs = [
-            AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value)
-            for key, value in settings.items()
-        ]
-        resource = AlterConfigsResource(resource_type=_GROUP_RESOURCE, resource_name=self.group, configs=configs)
-        answer = self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
-        assert not answer.responses[0].error_code, answer
+        """Set configurations of the group, as `set_group_configs` does."""
+        self.set_group_configs(self.group, **settings)
 
     def beat(self, epoch: int, topics: list[str] | None = None, *, member: str | None = None) -> Struct:
         return self.call(
@@ -117,45 +109,22 @@ class ShareClient(DataClient):
         *batches: Acknowledgement,
         epoch: int | None = None,
         partition: int | None = None,
-        wait_ms: int = 500,
-        min_bytes: int = 1,
-        max_bytes: int = 1 << 20,
-        most: int = 500,
-        size: int = 500,
-        mode: int = 0,
-        renew: bool = False,
+        **fields: Any,
     ) -> str:
         """Send a ShareFetch: code, and of each partition its code, that of acknowledgements, the acquired records, and
-        bytes.
+        bytes. `fields` have short names (`_SHORT`).
         """
-        asked = [
-            share_fetch.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
-            for first, last, types in batches
-        ]
+        own = {_SHORT.get(name, name): value for name, value in fields.items()}
         epoch = self.epoch if epoch is None else epoch
         partitions = []
         if batches or partition is not None or not epoch:
-            partitions = [share_fetch.FetchPartition(partition_index=partition or 0, acknowledgement_batches=asked)]
-        answer = self.call(
-            share_fetch.SHARE_FETCH,
-            2,
-            group_id=self.group,
-            member_id=self.member,
-            share_session_epoch=epoch,
-            max_wait_ms=wait_ms,
-            min_bytes=min_bytes,
-            max_bytes=max_bytes,
-            max_records=most,
-            batch_size=size,
-            share_acquire_mode=mode,
-            is_renew_ack=renew,
-            topics=[share_fetch.FetchTopic(topic_id=self.topic_id, partitions=partitions)] if partitions else [],
-        )
+            partitions = [{"partition_index": partition or 0, "acknowledgement_batches": batches_of(batches)}]
+        topics = [{"topic_id": self.topic_id, "partitions": partitions}] if partitions else []
+        answer = self.call(SHARE_FETCH, 2, self.session_fields(epoch) | FETCH_LIMITS | {"topics": topics} | own)
         self._advance(answer, epoch)
         found = [
             f"{each.partition_index} {_code(each.error_code)} {_code(each.acknowledge_error_code)} "
-            f"{_telling(each.acknowledge_error_message)} "
-            f"{[(a.first_offset, a.last_offset, a.delivery_count) for a in each.acquired_records]} {len(each.records)}"
+            f"{_comparable(each.acknowledge_error_message)} {acquired(each)} {len(each.records)}"
             for topic in answer.responses
             for each in topic.partitions
         ]
@@ -170,28 +139,21 @@ class ShareClient(DataClient):
 
     def acknowledge(self, *batches: Acknowledgement, epoch: int | None = None, renew: bool = False) -> str:
         """Send a ShareAcknowledge: code, and that of each partition."""
-        asked = [
-            share_acknowledge.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
-            for first, last, types in batches
-        ]
-        partitions = [share_acknowledge.AcknowledgePartition(partition_index=0, acknowledgement_batches=asked)]
         epoch = self.epoch if epoch is None else epoch
-        answer = self.call(
-            share_acknowledge.SHARE_ACKNOWLEDGE,
-            2,
-            group_id=self.group,
-            member_id=self.member,
-            share_session_epoch=epoch,
-            is_renew_ack=renew,
-            topics=[share_acknowledge.AcknowledgeTopic(topic_id=self.topic_id, partitions=partitions)],
-        )
+        partitions = [{"partition_index": 0, "acknowledgement_batches": batches_of(batches)}]
+        topics = [{"topic_id": self.topic_id, "partitions": partitions}]
+        answer = self.call(SHARE_ACKNOWLEDGE, 2, self.session_fields(epoch), is_renew_ack=renew, topics=topics)
         self._advance(answer, epoch)
         found = [
-            f"{each.partition_index} {_code(each.error_code)} {_telling(each.error_message)}"
+            f"{each.partition_index} {_code(each.error_code)} {_comparable(each.error_message)}"
             for topic in answer.responses
             for each in topic.partitions
         ]
         return f"{_code(answer.error_code)} {found}"
+
+    def session_fields(self, epoch: int) -> dict[str, Any]:
+        """Return the fields of a request that name the member and its share session."""
+        return {"group_id": self.group, "member_id": self.member, "share_session_epoch": epoch}
 
     def _advance(self, answer: Struct, epoch: int) -> None:
         if not answer.error_code:
@@ -199,29 +161,21 @@ class ShareClient(DataClient):
 
     # -- the share coordinator --------------------------------------------------------------------------------------
 
+    def _ask(self, api: Api, version: int, partition: int, **fields: Any) -> Struct:
+        """Send a request about the state of one partition; return the partition's answer."""
+        topics = [{"topic_id": self.topic_id, "partitions": [{"partition": partition, **fields}]}]
+        answer: Struct = self.call(api, version, group_id=self.group, topics=topics).results[0].partitions[0]
+        return answer
+
     def read(self, leader_epoch: int = 0, partition: int = 0) -> str:
         """Send a ReadShareGroupState."""
-        data = ReadPartition(partition=partition, leader_epoch=leader_epoch)
-        answer = self.call(
-            READ_SHARE_GROUP_STATE,
-            0,
-            group_id=self.group,
-            topics=[ReadStateData(topic_id=self.topic_id, partitions=[data])],
-        )
-        found = answer.results[0].partitions[0]
+        found = self._ask(READ_SHARE_GROUP_STATE, 0, partition, leader_epoch=leader_epoch)
         batches = [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in found.state_batches]
         return f"{_code(found.error_code)} {found.state_epoch} {found.start_offset} {batches}"
 
     def summarize(self, partition: int = 0) -> str:
         """Send a ReadShareGroupStateSummary."""
-        data = SummaryPartition(partition=partition, leader_epoch=0)
-        answer = self.call(
-            READ_SHARE_GROUP_STATE_SUMMARY,
-            1,
-            group_id=self.group,
-            topics=[ReadStateSummaryData(topic_id=self.topic_id, partitions=[data])],
-        )
-        found = answer.results[0].partitions[0]
+        found = self._ask(READ_SHARE_GROUP_STATE_SUMMARY, 1, partition, leader_epoch=0)
         return (
             f"{_code(found.error_code)} {found.state_epoch} {found.leader_epoch} {found.start_offset} "
             f"{found.delivery_complete_count}"
@@ -229,48 +183,25 @@ class ShareClient(DataClient):
 
     def initialize(self, state_epoch: int, start_offset: int, partition: int = 0) -> str:
         """Send an InitializeShareGroupState."""
-        data = InitializePartition(partition=partition, state_epoch=state_epoch, start_offset=start_offset)
-        answer = self.call(
-            INITIALIZE_SHARE_GROUP_STATE,
-            0,
-            group_id=self.group,
-            topics=[InitializeStateData(topic_id=self.topic_id, partitions=[data])],
-        )
-        return _code(answer.results[0].partitions[0].error_code)
+        fields = {"state_epoch": state_epoch, "start_offset": start_offset}
+        return _code(self._ask(INITIALIZE_SHARE_GROUP_STATE, 0, partition, **fields).error_code)
 
     def write(
-        self,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        *batches: tuple[int, int, int, int],
+        self, state_epoch: int, leader_epoch: int, start_offset: int, *batches: tuple[int, int, int, int],
         done: int = -1,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Send a WriteShareGroupState."""
-        data = WritePartition(
-            partition=0,
-            state_epoch=state_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            delivery_complete_count=done,
-            state_batches=[
-                StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
-                for first, last, state, count in batches
-            ],
-        )
-        answer = self.call(
-            WRITE_SHARE_GROUP_STATE,
-            1,
-            group_id=self.group,
-            topics=[WriteStateData(topic_id=self.topic_id, partitions=[data])],
-        )
-        return _code(answer.results[0].partitions[0].error_code)
+        names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+        found = self._ask(
+            WRITE_SHARE_GROUP_STATE, 1, 0, state_epoch=state_epoch, leader_epoch=leader_epoch,
+            start_offset=start_offset, delivery_complete_count=done,
+            state_batches=[dict(zip(names, each, strict=True)) for each in batches],
+        )  # fmt: skip
+        return _code(found.error_code)
 
     def delete(self, partition: int = 0) -> str:
         """Send a DeleteShareGroupState."""
-        data = DeleteStateData(topic_id=self.topic_id, partitions=[DeletePartition(partition=partition)])
-        answer = self.call(DELETE_SHARE_GROUP_STATE, 0, group_id=self.group, topics=[data])
-        return _code(answer.results[0].partitions[0].error_code)
+        return _code(self._ask(DELETE_SHARE_GROUP_STATE, 0, partition).error_code)
 
 
 def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> ShareClient:
@@ -285,10 +216,21 @@ def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> Share
     return client
 
 
+def batches_of(acknowledged: Sequence[Acknowledgement]) -> list[dict[str, Any]]:
+    """Return acknowledgements as a request has them."""
+    names = ("first_offset", "last_offset", "acknowledge_types")
+    return [dict(zip(names, (first, last, list(types)), strict=True)) for first, last, types in acknowledged]
+
+
+def acquired(partition: Struct) -> list[tuple[int, int, int]]:
+    """Return the records that a partition's answer gives to a member: first offset, last offset, delivery count."""
+    return [(each.first_offset, each.last_offset, each.delivery_count) for each in partition.acquired_records]
+
+
 def _code(code: int) -> str:
     return ErrorCode(code).name
 
 
-def _telling(message: str | None) -> str | None:
+def _comparable(message: str | None) -> str | None:
     """Return a message that says more than the code; messages that only repeat it differ between brokers."""
     return message if message is None or "offset" in message or "record" in message else "-"

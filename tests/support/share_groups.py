@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from coordinator.group.assignors.java_order import member_order, topic_order
+from coordinator.group.assignors.spec import Target
 from coordinator.group.cluster import ShareGroupConfig
-from coordinator.group.deadlines import on_deadline, on_loaded
-from coordinator.group.kinds import GROUP_KINDS
+from coordinator.group.deadlines import on_deadline
 from coordinator.group.modern.caller import Caller
-from coordinator.group.refused import Refused
-from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.shard import GroupEffects
 from coordinator.group.share.checks import check_request
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.heartbeat import heartbeat
 from coordinator.group.share.states import initialized_record
-from protocol.error_codes import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 from tests.support.consumer_groups import Topics, by_name
@@ -30,27 +29,12 @@ class ShareTopics(Topics):
 
     share = ShareGroupConfig(assignment_interval_ms=0)
 
-    def share_config(self, group_id: str) -> ShareGroupConfig:
-        return self.share
-
 
 @dataclass
 class ShareHarness(GroupHarness):
     """A shard with topics."""
 
     topics: ShareTopics = field(default_factory=lambda: ShareTopics({"t": 4}))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
-
-    def reloaded(self) -> ShareHarness:
-        """Return a coordinator that loads this one's log, at the same time."""
-        other = ShareHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
-        for offset, (key, value) in enumerate(self.log):
-            other.shard.replay(other.shard.parse(key, value), offset)
-        other.run(lambda effects: on_loaded(other.shard, other.now, effects))
-        return other
 
     @property
     def group(self) -> ShareGroup:
@@ -71,17 +55,12 @@ class ShareHarness(GroupHarness):
             rack_id=rack,
             subscribed_topic_names=None if topics is None else list(topics),
         )
-        answers: list[Struct] = []
 
-        def decide(effects: GroupEffects) -> None:
+        def decide(effects: GroupEffects) -> Struct:
             check_request(request)
-            answers.append(heartbeat(self.shard, request, CALLER, self.now, effects))
+            return heartbeat(self.shard, request, CALLER, self.now, effects)
 
-        try:
-            code = self.run(decide)
-        except Refused as refusal:
-            return SHARE_GROUP_HEARTBEAT.response(error_code=refusal.code, error_message=refusal.message)
-        return SHARE_GROUP_HEARTBEAT.response(error_code=code) if code is not ErrorCode.NONE else answers[0]
+        return self.decided(decide, SHARE_GROUP_HEARTBEAT.response)
 
     def expire(self) -> None:
         """Act on the deadlines that have passed, but send nothing to the share coordinator."""
@@ -98,3 +77,49 @@ class ShareHarness(GroupHarness):
     def assigned(self) -> dict[str, dict[str, list[int]]]:
         """Return the members' assignments by topic name."""
         return {member_id: by_name(member.assigned) for member_id, member in self.group.members.items()}
+
+
+Place = tuple[bytes, int]
+Given = dict[str, set[Place]]
+
+
+def simply_assigned(subscriptions: Mapping[str, Mapping[bytes, Sequence[int]]], last: Mapping[str, Target]) -> Given:
+    """Return member -> assignment, computed in a simpler way than the broker does, with the same arguments."""
+    members = member_order(subscriptions)
+    topics = {topic_id: parts for each in subscriptions.values() for topic_id, parts in each.items()}
+    places = [(topic_id, partition) for topic_id in topic_order(topics) for partition in sorted(topics[topic_id])]
+    given: Given = {member_id: set() for member_id in members}
+    if all(each.keys() == topics.keys() for each in subscriptions.values()):
+        share_out(members, places, last, given)
+    else:
+        for topic_id in topic_order(topics):
+            readers = [member_id for member_id in members if topic_id in subscriptions[member_id]]
+            share_out(readers, [place for place in places if place[0] == topic_id], last, given)
+    return given
+
+
+def share_out(members: list[str], places: list[Place], last: Mapping[str, Target], given: Given) -> None:
+    """Let every member keep its partitions and take those with most room; the rest goes to the members with least."""
+    if not members or not places:
+        return
+    readers = -(-len(members) // len(places))
+    total, count = readers * len(places), len(members)
+    wanted = {each: total * (at + 1) // count - total * at // count for at, each in enumerate(members)}
+    room = dict.fromkeys(places, readers)
+
+    def give(member_id: str, place: Place) -> None:
+        given[member_id].add(place)
+        wanted[member_id] -= 1
+        room[place] -= 1
+
+    for member_id in members:
+        for place in places:
+            if wanted[member_id] and room[place] and place[1] in last.get(member_id, {}).get(place[0], ()):
+                give(member_id, place)
+    for member_id in members:
+        for place in sorted(places, key=lambda place: -room[place]):
+            if wanted[member_id] and room[place] and place not in given[member_id]:
+                give(member_id, place)
+    for place in places:
+        if room[place] == readers:
+            give(min(members, key=lambda each: len(given[each])), place)

@@ -1,8 +1,12 @@
-"""Run commands that talk to a broker in this process."""
+"""Run commands: in this process, to talk to a broker, or on a terminal."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import termios
 from importlib import import_module
 from typing import NamedTuple
 
@@ -57,3 +61,18 @@ def write(
     for partition, value, timestamp in records:
         producer.produce(topic, value, "k", partition=partition, timestamp=timestamp, headers=headers or {})
     assert producer.flush(60) == 0
+
+
+_LIMIT_S = 60
+
+
+def on_terminal(command: list[str], *, columns: int = 80) -> bytes:
+    """Return a command's output on a terminal, at most 4 kB; a carriage return precedes each line feed."""
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, columns))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    done = subprocess.run(command, stdout=its, env=environment, timeout=_LIMIT_S)
+    os.close(its)
+    assert done.returncode == 0
+    with open(ours, "rb", buffering=0) as terminal:
+        return terminal.read(1 << 12) or b""

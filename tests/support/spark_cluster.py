@@ -1,17 +1,25 @@
-"""A Spark cluster on loopback: a master and its workers, each a process, with executors in other processes."""
+"""A Spark cluster on loopback: a master and its workers, each a process, with executors in other processes.
+
+`python -m tests.support.spark_cluster MASTER DIRECTORY < SOURCES` is a driver. It writes the rows of each source, by
+name, to NAME.arrow, and the folders in which executors read them to places.json.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 
 from pybroker.pipeline.java import find_java
-from pybroker.pipeline.session import java_home
+from pybroker.pipeline.session import connector_jars, java_home, start_session
+from pybroker.spark import register
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 
@@ -69,3 +77,39 @@ class Cluster:
             process.terminate()
         for process in self._processes:
             process.wait(60)
+
+
+def main(master: str, directory: str) -> None:
+    """Read all sources, then return."""
+    folder = Path(directory)
+    settings = {
+        **DRIVER,
+        "spark.jars": connector_jars(),
+        "spark.sql.warehouse.dir": f"{directory}/warehouse",
+        # no task before all executors are there
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+    }
+    session = start_session("sources", master, settings)
+    register(session)
+    places: dict[str, list[str]] = {}
+    for name, (kind, options) in json.load(sys.stdin).items():
+        rows = session.read.format(kind).options(**options).load()
+        with pa.OSFile(str(folder / f"{name}.arrow"), "wb") as file:
+            table = rows.toArrow()
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        if kind not in places:
+            places[kind] = sorted(set(rows.rdd.mapPartitions(_place).collect()))
+    (folder / "places.json").write_text(json.dumps(places))
+    session.stop()
+
+
+def _place(rows: Iterable[object]) -> Iterator[str]:
+    """Where an executor runs that has rows to read."""
+    if any(True for _ in rows):
+        yield os.getcwd()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

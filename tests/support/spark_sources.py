@@ -1,13 +1,23 @@
-"""Rows of Spark's own Kafka source and of ours: topics with all kinds of records, and a stream into files."""
+"""Rows of Spark's own Kafka source and of ours: topics with all kinds of records, and a stream into files.
+
+`python -m tests.support.spark_sources BOOTSTRAP TOPIC DIRECTORY MAX_OFFSETS_PER_TRIGGER` runs an endless stream, for
+tests that kill it.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from pybroker.pipeline.session import start_session
+from pybroker.spark import register
+from tests.support.scale import COSTLY_BROKERS, SCALE
 
 EPOCH_MS = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -90,3 +100,31 @@ class Job:
 
     def rows(self) -> list[Row]:
         return sorted_rows(self._session.read.parquet(str(self._directory / "rows")))
+
+
+#: selects the way: true (consumer) or false
+KEY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+WAYS = ("admin", "consumer")
+
+
+def _cases(brokers: list[str]) -> list[tuple[str, str]]:
+    """Return brokers and ways; at the small sizes a consumer runs only against ours."""
+    cases = [(broker, way) for broker in brokers for way in WAYS]
+    return [case for case in cases if SCALE > 1 or case != ("kafka", "consumer")]
+
+
+#: for tests with the fixtures `reference` and `way`
+BOTH_WAYS = pytest.mark.parametrize(("reference", "way"), _cases(["ours", "kafka"]), indirect=True)
+COSTLY_BOTH_WAYS = pytest.mark.parametrize(("reference", "way"), _cases(COSTLY_BROKERS), indirect=True)
+
+
+def main(bootstrap: str, topic: str, directory: str, most_offsets: str) -> None:
+    """Run until the stream fails."""
+    session = start_session("killed", "local[1]", {"spark.sql.warehouse.dir": f"{directory}/warehouse"})
+    register(session)
+    job = Job(session, bootstrap, topic, Path(directory))
+    job.start(trigger={"processingTime": "0 seconds"}, maxOffsetsPerTrigger=most_offsets).awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

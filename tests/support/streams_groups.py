@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.group.deadlines import on_loaded
-from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
-from coordinator.group.refused import Refused
-from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.heartbeat import Outcome, heartbeat
+from coordinator.group.streams.heartbeat import heartbeat
 from coordinator.group.streams.topology import TopicInfo
-from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import (
     STREAMS_GROUP_HEARTBEAT,
     CopartitionGroup,
@@ -131,16 +127,7 @@ class StreamsHarness(GroupHarness):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
         self.missing: Mapping[str, TopicInfo] = {}
-
-    def reloaded(self) -> StreamsHarness:
-        """Return a coordinator that loads this one's log, at the same time."""
-        other = StreamsHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
-        for offset, (key, value) in enumerate(self.log):
-            other.shard.replay(other.shard.parse(key, value), offset)
-        other.run(lambda effects: on_loaded(other.shard, other.now, effects))
-        return other
 
     @property
     def group(self) -> StreamsGroup:
@@ -152,19 +139,13 @@ class StreamsHarness(GroupHarness):
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Struct:
         """Send a heartbeat (see `request`); a refused one returns its code and message."""
         sent = STREAMS_GROUP_HEARTBEAT.request(**request(member_id, epoch, **fields))
-        outcomes: list[Outcome] = []
 
-        def decide(effects: GroupEffects) -> None:
-            outcomes.append(heartbeat(self.shard, sent, Caller("client", "/127.0.0.1"), self.now, effects))
+        def decide(effects: GroupEffects) -> Struct:
+            outcome = heartbeat(self.shard, sent, Caller("client", "/127.0.0.1"), self.now, effects)
+            self.missing = outcome.missing
+            return outcome.response
 
-        try:
-            code = self.run(decide)
-        except Refused as refusal:
-            return STREAMS_GROUP_HEARTBEAT.response(error_code=refusal.code, error_message=refusal.message)
-        if code is not ErrorCode.NONE:
-            return STREAMS_GROUP_HEARTBEAT.response(error_code=code)
-        self.missing = outcomes[0].missing
-        return outcomes[0].response
+        return self.decided(decide, STREAMS_GROUP_HEARTBEAT.response)
 
     def enter_streams(self, member_id: str, told: Struct = PLAIN, **fields: Any) -> Struct:
         """Send the first heartbeat of a member."""

@@ -12,11 +12,9 @@ from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
-    AlterableConfig,
-    AlterConfigsResource,
 )
-from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
@@ -118,20 +116,20 @@ class StreamsSession:
 
     def commit(self, member_id: str, epoch: int, topic: str, partition: int, *, version: int = 9) -> str:
         """Return the error of committing an offset."""
-        partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)]
+        partitions = [{"partition_index": partition, "committed_offset": 1}]
         answer = self._pair.same(
             OFFSET_COMMIT,
             version,
             group_id=self.group_id,
             member_id=member_id,
             generation_id_or_member_epoch=epoch,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions)],
+            topics=[{"name": topic, "partitions": partitions}],
         )
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
 
     def fetch(self, member_id: str | None, epoch: int) -> str:
         """Return the error of fetching offsets."""
-        wanted = OffsetFetchRequestGroup(group_id=self.group_id, member_id=member_id, member_epoch=epoch, topics=None)
+        wanted = {"group_id": self.group_id, "member_id": member_id, "member_epoch": epoch, "topics": None}
         answers = self._pair.ask(OFFSET_FETCH, 9, groups=[wanted], require_stable=False)
         return self._same("fetch", [ErrorCode(each.groups[0].error_code).name for each in answers])
 
@@ -139,11 +137,11 @@ class StreamsSession:
         """Set configurations of the group. They are in force once a heartbeat has the interval that this returns."""
         wanted = {"streams.heartbeat.interval.ms": str(100 + next(_probes))}
         wanted |= {key.replace("_", "."): str(value) for key, value in configs.items()}
-        resource = AlterConfigsResource(
-            resource_type=32,
-            resource_name=self.group_id,
-            configs=[AlterableConfig(name=name, config_operation=0, value=value) for name, value in wanted.items()],
-        )
+        resource = {
+            "resource_type": 32,
+            "resource_name": self.group_id,
+            "configs": [{"name": name, "config_operation": 0, "value": value} for name, value in wanted.items()],
+        }
         self._pair.ask(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
         return int(wanted["streams.heartbeat.interval.ms"])
 

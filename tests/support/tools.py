@@ -11,8 +11,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.jars import KAFKA_LINE
-from tests.support.java import JavaRunner, Program
+from tests.support.java import KAFKA_LINE, JavaRunner, Program
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "tools"
 _RECORDED_BOOTSTRAP = "127.0.0.1:29192"
@@ -63,7 +62,7 @@ _VARYING = [
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ToolRun:
     """One run of a console tool."""
 
     tool: str
@@ -74,7 +73,7 @@ class Run:
     exit_code: int
 
 
-def recorded(name: str) -> Run:
+def recorded(name: str) -> ToolRun:
     """Read the recorded run `name`, for example "01-topics-create"."""
     text = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
     command, _, rest = text.removeprefix("$ ").partition("\n")
@@ -87,7 +86,7 @@ def recorded(name: str) -> Run:
         else:
             exit_code = int(title.removeprefix("exit "))
     tool, *arguments = shlex.split(command)
-    return Run(tool, tuple(arguments), **sections, exit_code=exit_code)
+    return ToolRun(tool, tuple(arguments), **sections, exit_code=exit_code)
 
 
 def start_tool(runner: JavaRunner, bootstrap: str, tool: str, *arguments: str, stdin: str = "") -> Program:

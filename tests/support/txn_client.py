@@ -6,30 +6,24 @@ Names stand for producer ids, P0 for the first one seen: the ids differ between 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
 )
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
-from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.list_transactions import LIST_TRANSACTIONS
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.messages.produce import PRODUCE
 from protocol.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
 )
-from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
+from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS
 from protocol.records.batch import iter_batches
 from protocol.records.entries import iter_records
 from protocol.schema import Struct
@@ -37,6 +31,10 @@ from tests.support.data_client import DataClient, batch
 from tests.support.eventually import eventually
 from tests.support.settled import await_coordinator
 
+#: name and epoch
+Producer: TypeAlias = tuple[str, int]
+#: topic and partition
+Place: TypeAlias = tuple[str, int]
 _TRANSACTION_KEY = 1
 #: how long a step is retried that meets markers still being written
 _PATIENCE_S = 20
@@ -66,33 +64,28 @@ class TxnClient(DataClient):
         """Wait for the coordinator of this id: the first request creates its topic."""
         await_coordinator(self, transactional_id, _TRANSACTION_KEY)
 
-    def wait_for_group(self, group: str, place: tuple[str, int]) -> None:
+    def wait_for_group(self, group: str, place: Place) -> None:
         """Wait until the group's coordinator answers: the first request creates its topic, too."""
         self.call(FIND_COORDINATOR, 3, key=group)
         eventually(lambda: self.committed_offset(group, place).startswith(("NONE", "UNSTABLE")), timeout_s=_PATIENCE_S)
 
+    def _of(self, transactional_id: str | None, producer: Producer) -> dict[str, Any]:
+        """Return the fields that name a transactional id and a producer."""
+        return {"transactional_id": transactional_id, **self._of_producer(producer)}
+
+    def _of_producer(self, producer: Producer) -> dict[str, Any]:
+        return {"producer_id": self.producer_id(producer[0]), "producer_epoch": producer[1]}
+
     def init(
-        self,
-        transactional_id: str | None,
-        producer: tuple[str, int] = ("-", -1),
-        *,
-        timeout_ms: int = 60_000,
+        self, transactional_id: str | None, producer: Producer = ("-", -1), *, timeout_ms: int = 60_000,
         version: int = 5,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Send an InitProducerId, e.g. "NONE P0 0"."""
-        fields: dict[str, Any] = {}
-        if version >= 3:
-            fields = {"producer_id": self.producer_id(producer[0]), "producer_epoch": producer[1]}
-        answer = self.call(
-            INIT_PRODUCER_ID,
-            version,
-            transactional_id=transactional_id,
-            transaction_timeout_ms=timeout_ms,
-            **fields,
-        )
+        fields = self._of(transactional_id, producer) if version >= 3 else {"transactional_id": transactional_id}
+        answer = self.call(INIT_PRODUCER_ID, version, fields, transaction_timeout_ms=timeout_ms)
         return f"{ErrorCode(answer.error_code).name} {self.name(answer.producer_id)} {answer.producer_epoch}"
 
-    def init_patiently(self, transactional_id: str, producer: tuple[str, int] = ("-", -1), **options: int) -> str:
+    def init_with_retries(self, transactional_id: str, producer: Producer = ("-", -1), **options: int) -> str:
         """Retry `init` while a transaction still ends, or the coordinator starts."""
         passing = ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
         return eventually(
@@ -101,73 +94,47 @@ class TxnClient(DataClient):
             timeout_s=_PATIENCE_S,
         )
 
-    def add(self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3) -> str:
+    def add(self, transactional_id: str, producer: Producer, *places: Place, version: int = 3) -> str:
         """Send an AddPartitionsToTxn up to v3: the codes."""
         fields = self._adding(transactional_id, producer, places)
         return _codes(self.call(ADD_PARTITIONS_TO_TXN, version, **fields).results_by_topic_v3_and_below)
 
-    def send_add(
-        self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3
-    ) -> None:
+    def send_add(self, transactional_id: str, producer: Producer, *places: Place, version: int = 3) -> None:
         """Send an `add`; `added` returns its codes."""
         self.send(ADD_PARTITIONS_TO_TXN, version, **self._adding(transactional_id, producer, places))
 
     def added(self) -> str:
         return _codes(self.receive().results_by_topic_v3_and_below)
 
-    def _adding(
-        self, transactional_id: str, producer: tuple[str, int], places: Sequence[tuple[str, int]]
-    ) -> dict[str, Any]:
-        return {
-            "v3_and_below_transactional_id": transactional_id,
-            "v3_and_below_producer_id": self.producer_id(producer[0]),
-            "v3_and_below_producer_epoch": producer[1],
-            "v3_and_below_topics": _topics(places),
-        }
+    def _adding(self, transactional_id: str, producer: Producer, places: Sequence[Place]) -> dict[str, Any]:
+        fields = {**self._of(transactional_id, producer), "topics": _topics(places)}
+        return {f"v3_and_below_{name}": value for name, value in fields.items()}
 
-    def add_many(
-        self, *transactions: tuple[str, tuple[str, int], Sequence[tuple[str, int]], bool], version: int = 4
-    ) -> list[str]:
+    def add_many(self, *transactions: tuple[str, Producer, Sequence[Place], bool], version: int = 4) -> list[str]:
         """Send an AddPartitionsToTxn from v4 on: (id, producer, partitions, whether only to verify); return the codes
         of each.
         """
-        answer = self.call(
-            ADD_PARTITIONS_TO_TXN,
-            version,
-            transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=each,
-                    producer_id=self.producer_id(producer[0]),
-                    producer_epoch=producer[1],
-                    verify_only=verify_only,
-                    topics=_topics(places),
-                )
-                for each, producer, places, verify_only in transactions
-            ],
-        )
+        asked = [
+            {**self._of(each, producer), "verify_only": verify_only, "topics": _topics(places)}
+            for each, producer, places, verify_only in transactions
+        ]
+        answer = self.call(ADD_PARTITIONS_TO_TXN, version, transactions=asked)
         assert not answer.error_code
         return sorted(
             f"{each.transactional_id}: {_codes(each.topic_results)}" for each in answer.results_by_transaction
         )
 
-    def add_offsets(self, transactional_id: str, producer: tuple[str, int], group: str, version: int = 3) -> str:
+    def add_offsets(self, transactional_id: str, producer: Producer, group: str, version: int = 3) -> str:
         """Send an AddOffsetsToTxn."""
-        answer = self.call(
-            ADD_OFFSETS_TO_TXN,
-            version,
-            transactional_id=transactional_id,
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
-            group_id=group,
-        )
+        answer = self.call(ADD_OFFSETS_TO_TXN, version, self._of(transactional_id, producer), group_id=group)
         return ErrorCode(answer.error_code).name
 
     def commit_offset(
         self,
         transactional_id: str,
-        producer: tuple[str, int],
+        producer: Producer,
         group: str,
-        place: tuple[str, int],
+        place: Place,
         offset: int,
         *,
         version: int = 3,
@@ -179,39 +146,23 @@ class TxnClient(DataClient):
         fields: dict[str, Any] = {}
         if version >= 3:
             fields = {"generation_id_or_member_epoch": generation, "member_id": member}
-        partition = TxnOffsetCommitRequestPartition(
-            partition_index=place[1], committed_offset=offset, committed_metadata=metadata
-        )
-        answer = self.call(
-            TXN_OFFSET_COMMIT,
-            version,
-            transactional_id=transactional_id,
-            group_id=group,
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
-            topics=[TxnOffsetCommitRequestTopic(name=place[0], partitions=[partition])],
-            **fields,
-        )
+        partition = {"partition_index": place[1], "committed_offset": offset, "committed_metadata": metadata}
+        fields |= {**self._of(transactional_id, producer), "group_id": group}
+        topics = [{"name": place[0], "partitions": [partition]}]
+        answer = self.call(TXN_OFFSET_COMMIT, version, fields, topics=topics)
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
 
-    def end(self, transactional_id: str, producer: tuple[str, int], commit: bool, version: int = 4) -> str:
+    def end(self, transactional_id: str, producer: Producer, commit: bool, version: int = 4) -> str:
         """Send an EndTxn; from v5 on with the producer id and epoch for the next transaction."""
-        answer = self.call(
-            END_TXN,
-            version,
-            transactional_id=transactional_id,
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
-            committed=commit,
-        )
+        answer = self.call(END_TXN, version, self._of(transactional_id, producer), committed=commit)
         code = ErrorCode(answer.error_code).name
         return f"{code} {self.name(answer.producer_id)} {answer.producer_epoch}" if version >= 5 else code
 
     def write(
         self,
         transactional_id: str | None,
-        producer: tuple[str, int],
-        place: tuple[str, int],
+        producer: Producer,
+        place: Place,
         sequence: int,
         *values: bytes,
         version: int = 11,
@@ -221,12 +172,11 @@ class TxnClient(DataClient):
         records = batch(
             *(values or (b"v",)),
             timestamp=self.timestamp,
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
             base_sequence=sequence,
             transactional=transactional,
+            **self._of_producer(producer),
         )
-        data = TopicProduceData(name=place[0], partition_data=[PartitionProduceData(index=place[1], records=records)])
+        data = {"name": place[0], "partition_data": [{"index": place[1], "records": records}]}
         answer = self.call(
             PRODUCE, version, transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=[data]
         )
@@ -235,26 +185,19 @@ class TxnClient(DataClient):
 
     def markers(
         self,
-        producer: tuple[str, int],
+        producer: Producer,
         commit: bool,
-        *places: tuple[str, int],
+        *places: Place,
         coordinator_epoch: int = 0,
         version: int = 1,
-        transaction_version: int = 0,
     ) -> str:
         """Send a WriteTxnMarkers of one marker, as kafka-transactions does for a hanging transaction."""
-        by_topic: dict[str, list[int]] = {}
-        for topic, index in places:
-            by_topic.setdefault(topic, []).append(index)
-        fields: dict[str, Any] = {"transaction_version": transaction_version} if version >= 2 else {}
-        marker = WritableTxnMarker(
-            producer_id=self.producer_id(producer[0]),
-            producer_epoch=producer[1],
-            transaction_result=commit,
-            coordinator_epoch=coordinator_epoch,
-            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=each) for name, each in by_topic.items()],
-            **fields,
-        )
+        marker = {
+            **self._of_producer(producer),
+            "transaction_result": commit,
+            "coordinator_epoch": coordinator_epoch,
+            "topics": _topics(places, "partition_indexes"),
+        }
         answer = self.call(WRITE_TXN_MARKERS, version, markers=[marker])
         found = sorted(
             (topic.name, each.partition_index, each.error_code)
@@ -291,16 +234,11 @@ class TxnClient(DataClient):
 
     def latest(self, topic: str, partition: int = 0, *, committed: bool) -> int:
         """ListOffsets: last stable offset or high watermark."""
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
-        topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
-        answer = self.call(LIST_OFFSETS, 7, replica_id=-1, isolation_level=int(committed), topics=topics)
-        found = answer.topics[0].partitions[0]
-        assert not found.error_code
-        return int(found.offset)
+        return self._offset(topic, partition, -1, isolation_level=int(committed))
 
     def aborted(self, topic: str, partition: int = 0, *, offset: int = 0) -> str:
         """Send a Fetch with read_committed; return its last stable offset and aborted transactions."""
-        found = self._fetch_committed(topic, partition, offset)
+        found = self.fetch(topic, offset, partition, isolation_level=1)
         aborted = [f"{self.name(each.producer_id)}@{each.first_offset}" for each in found.aborted_transactions or []]
         return f"{ErrorCode(found.error_code).name} {found.last_stable_offset} {aborted}"
 
@@ -315,8 +253,7 @@ class TxnClient(DataClient):
         found_records: list[tuple[bytes, bytes]] = []
         offset = self.bounds(topic, partition)[0]
         while True:
-            found = self._fetch_committed(topic, partition, offset)
-            assert not found.error_code
+            found = self.fetch(topic, offset, partition, isolation_level=1)
             data = bytes(found.records or b"")
             if not data or offset >= found.last_stable_offset:
                 return found_records
@@ -332,17 +269,10 @@ class TxnClient(DataClient):
                     batch_bytes = data[position : position + header.size_bytes]
                     found_records += [(bytes(r.key or b""), bytes(r.value or b"")) for r in iter_records(batch_bytes)]
 
-    def _fetch_committed(self, topic: str, partition: int, offset: int) -> Struct:
-        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
-        topics = [FetchTopic(topic=topic, partitions=[wanted])]
-        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, isolation_level=1, topics=topics)
-        found: Struct = answer.responses[0].partitions[0]
-        return found
-
-    def committed_offset(self, group: str, place: tuple[str, int], *, stable: bool = False) -> str:
+    def committed_offset(self, group: str, place: Place, *, stable: bool = False) -> str:
         """OffsetFetch of one partition."""
-        wanted = OffsetFetchRequestTopics(name=place[0], partition_indexes=[place[1]])
-        groups = [OffsetFetchRequestGroup(group_id=group, topics=[wanted])]
+        wanted = {"name": place[0], "partition_indexes": [place[1]]}
+        groups = [{"group_id": group, "topics": [wanted]}]
         [found] = self.call(OFFSET_FETCH, 8, groups=groups, require_stable=stable).groups
         if found.error_code:
             return ErrorCode(found.error_code).name
@@ -350,11 +280,11 @@ class TxnClient(DataClient):
         return f"{ErrorCode(partition.error_code).name} {partition.committed_offset}"
 
 
-def _topics(places: Sequence[tuple[str, int]]) -> list[Struct]:
+def _topics(places: Sequence[Place], indexes: str = "partitions") -> list[dict[str, Any]]:
     by_topic: dict[str, list[int]] = {}
     for topic, index in places:
         by_topic.setdefault(topic, []).append(index)
-    return [AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in by_topic.items()]
+    return [{"name": name, indexes: each} for name, each in by_topic.items()]
 
 
 def _codes(results: Sequence[Struct]) -> str:

@@ -11,6 +11,7 @@ from client.errors import ClientError, ConnectionLost
 from protocol.client_session import PendingRequest, Response
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Api, Struct
+from tests.support.plain_values import request_of
 
 
 class Closed(Exception):
@@ -64,7 +65,7 @@ class WireClient:
         self.session.client_id = client_id
 
     def call(self, api: Api, version: int, request: Struct | Mapping[str, Any] | None = None, **fields: Any) -> Struct:
-        """Send a request, given as a value or by its fields, and return its response. Raises Closed."""
+        """Send a request, given as a value or by its fields (`request_of`); return its response. Raises Closed."""
         self.send(api, version, request, **fields)
         return self.receive()
 
@@ -130,7 +131,7 @@ class WireClient:
         self, api: Api, version: int, request: Struct | Mapping[str, Any] | None, fields: Mapping[str, Any]
     ) -> tuple[PendingRequest, bytes]:
         if not isinstance(request, Struct):
-            request = api.request(**{**(request or {}), **fields})
+            request = request_of(api, {**(request or {}), **fields})
         return self.session.encode(api, version, request)
 
 

@@ -42,10 +42,10 @@ class Reader:
     """A follower, its reports, and its position."""
 
     def __init__(self, log: WrittenLog, *, max_line_bytes: int = 1000) -> None:
-        self.told: list[str] = []
+        self.reports: list[str] = []
         self.now_ns = LATER_NS
         self.reached: tuple[LogFile, int] | None = None
-        self.follower = Follower(log.path, max_line_bytes, self.told.append, lambda: self.now_ns)
+        self.follower = Follower(log.path, max_line_bytes, self.reports.append, lambda: self.now_ns)
 
     def lines(self) -> list[str]:
         """Return all present lines."""

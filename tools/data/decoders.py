@@ -26,9 +26,9 @@ from protocol.schema import Message, Struct
 from tools.data.java_text import JsonValue, constant_name, message_json
 from tools.errors import DumpFailed
 
-Shown: TypeAlias = "bytes | str | dict[str, JsonValue] | None"
-Decoder: TypeAlias = Callable[[Record], tuple[Shown, Shown]]
-Converter: TypeAlias = Callable[[bytes], Shown]
+Rendered: TypeAlias = "bytes | str | dict[str, JsonValue] | None"
+Decoder: TypeAlias = Callable[[Record], tuple[Rendered, Rendered]]
+Converter: TypeAlias = Callable[[bytes], Rendered]
 
 _DELETED = "<DELETE>"
 
@@ -36,7 +36,7 @@ _DELETED = "<DELETE>"
 def plain_decoder(key: Converter, value: Converter) -> Decoder:
     """Return a decoder that converts keys with `key` and values with `value`."""
 
-    def decode(record: Record) -> tuple[Shown, Shown]:
+    def decode(record: Record) -> tuple[Rendered, Rendered]:
         return (
             None if record.key is None else key(record.key),
             None if record.value is None else value(record.value),
@@ -46,7 +46,7 @@ def plain_decoder(key: Converter, value: Converter) -> Decoder:
 
 
 def _number(size: int) -> Converter:
-    def convert(data: bytes) -> Shown:
+    def convert(data: bytes) -> Rendered:
         if len(data) != size:
             raise DumpFailed(f"{len(data)} bytes are not a number of {size} bytes")
         return str(int.from_bytes(data, "big", signed=True))
@@ -65,7 +65,7 @@ CONVERTERS: Mapping[str, Converter] = {
 def coordinator_decoder(records: Mapping[int, tuple[Message, Message]]) -> Decoder:
     """Return a decoder for a coordinator's topic; the key of a record names its type."""
 
-    def decode(record: Record) -> tuple[Shown, Shown]:
+    def decode(record: Record) -> tuple[Rendered, Rendered]:
         if record.key is None:
             raise DumpFailed(f"the record at offset {record.offset} has no key, so it is not a coordinator record")
         try:
@@ -73,7 +73,10 @@ def coordinator_decoder(records: Mapping[int, tuple[Message, Message]]) -> Decod
             if kind not in records:
                 return f"Unknown record type {kind} at offset {record.offset}, skipping.", None
             key_message, value_message = records[kind]
-            key: Shown = {"type": str(kind), "data": message_json(key_message, 0, _body(key_message, 0, record.key))}
+            key: Rendered = {
+                "type": str(kind),
+                "data": message_json(key_message, 0, _body(key_message, 0, record.key)),
+            }
             if record.value is None:
                 return key, _DELETED
             version = _version(record.value)
@@ -122,7 +125,7 @@ def _open_members(group: JsonValue) -> None:
                     continue
 
 
-def metadata_decoder(record: Record) -> tuple[Shown, Shown]:
+def metadata_decoder(record: Record) -> tuple[Rendered, Rendered]:
     """Decode a record of the metadata log, or of one of its snapshots."""
     data = record.value or b""
     try:

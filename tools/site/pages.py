@@ -14,7 +14,7 @@ from tools.site.messages import api_pages, api_path
 from tools.site.partitions import partitions_page
 from tools.site.states import states_page
 
-_ROW = re.compile(r"^\| `([^`\s]+)` \|", re.MULTILINE)
+_ITEM = re.compile(r"^- `([^`\s{]+)", re.MULTILINE)
 _API_ROW = re.compile(r"^(\| (\d+) \| )(\w+)( \|)", re.MULTILINE)
 
 
@@ -42,8 +42,8 @@ def _title(page: str) -> str:
 
 
 def with_anchors(text: str) -> str:
-    """Add an anchor to each row of a generated table, such as #log.segment.bytes."""
-    return _ROW.sub(r'| <a id="\1"></a>`\1` |', text)
+    """Add an anchor to each item of a generated list, such as #log.segment.bytes."""
+    return _ITEM.sub(r'- <a id="\1"></a>`\1', text)
 
 
 def with_api_links(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.coordinators.environment import CoordinatorEnvironment
@@ -15,7 +16,6 @@ from broker.coordinators.group.cluster_view import ClusterView
 from broker.coordinators.group.streams_topics import StreamsTopics
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
-from broker.coordinators.share.group_states import ShareGroupStates
 from config.resources import capped_group_numbers
 from coordinator.clock import Now
 from coordinator.effects import Effects
@@ -26,7 +26,6 @@ from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import StoredRecord
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.share.offsets import without_topic_records
 from metadata.features import GROUP_VERSION
 from metadata.image import ResourceType
 from metadata.topic_names import CONSUMER_OFFSETS
@@ -34,6 +33,7 @@ from protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.group_states import ShareGroupStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
     from controller.controller import Controller
@@ -98,7 +98,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         self.settings = read_settings(config)
         self.cluster = ClusterView(environment.metadata, controller, config)
         self.streams_topics = StreamsTopics(controller, environment.clock.monotonic_ms)
-        self.share_states = ShareGroupStates(self, share_states, environment.metadata)
+        self._share_coordinator = share_states
+
+    @cached_property
+    def share_states(self) -> ShareGroupStates:
+        """The states of share groups' partitions; created for the first share group."""
+        from broker.coordinators.share.group_states import ShareGroupStates
+
+        return ShareGroupStates(self, self._share_coordinator, self._environment.metadata)
 
     def start(self) -> None:
         super().start()
@@ -129,7 +136,10 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         super().topic_deleted(topic, topic_id)
         for found in self.loaded_logs():
             self.run_records(found, topic_deleted_records(found.shard, topic, topic_id))
-            self.run_records(found, without_topic_records(found.shard, topic_id))
+            if any(group.group_type == "share" for group in found.shard.groups.values()):
+                from coordinator.group.share.offsets import without_topic_records  # imported with the first share group
+
+                self.run_records(found, without_topic_records(found.shard, topic_id))
 
     def _log_capped_settings(self) -> None:
         """Log the groups whose stored settings exceed the broker's current limits."""

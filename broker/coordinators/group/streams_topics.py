@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from coordinator.group.streams.topology import TopicInfo
 from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
 from protocol.error_codes import ErrorCode
 from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:
     from controller.controller import Controller
+    from coordinator.group.streams.topology import TopicInfo
     from runtime.deferred import Deferred
 
 log = logging.getLogger(__name__)

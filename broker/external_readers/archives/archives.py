@@ -75,8 +75,8 @@ class Archives:
         self._log = LimitedLog(log)
         self._known: _Known | None = None
         self._names: list[str] = []
-        self._told_problems: set[str] = set()
-        self._told_others: set[tuple[str, str]] = set()
+        self._reported_problems: set[str] = set()
+        self._reported_others: set[tuple[str, str]] = set()
 
     # -- what retention asks -------------------------------------------------------------------------------------------
 
@@ -116,14 +116,14 @@ class Archives:
             known.add(archive, but=of_others)
             for topic, where in of_others.items():
                 others.add((archive.name, topic))
-                if (archive.name, topic) not in self._told_others:
+                if (archive.name, topic) not in self._reported_others:
                     details = (archive.name, topic, where)
                     self._log.warning(
                         "The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details
                     )
-        self._known, self._told_others = known, others
+        self._known, self._reported_others = known, others
         if self._logs_problems:
-            self._tell(found)
+            self._log_changes(found)
 
     def _of_others(self, archive: Archive) -> Mapping[str, str]:
         """Return the topics of an archive that differ from the topics of that name here, with the reason."""
@@ -135,13 +135,13 @@ class Archives:
                 found[topic] = f"{topic}-{partition} ends at offset {log_end}, but is archived up to {end}"
         return found
 
-    def _tell(self, found: ManifestCheck) -> None:
+    def _log_changes(self, found: ManifestCheck) -> None:
         known = {archive.path for archive in found.archives}
         for path, problem in found.problems.items():
-            if path not in self._told_problems:
+            if path not in self._reported_problems:
                 held = "its last known offsets apply" if path in known else "until then retention does not wait for it"
                 self._log.warning("The archive %s cannot be read: %s; %s", path, problem, held)
-        self._told_problems = set(found.problems)
+        self._reported_problems = set(found.problems)
         names = [archive.name for archive in found.archives]
         if names != self._names:
             log.info("Archives that retention waits for: %s", first_names(names))

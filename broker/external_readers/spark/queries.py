@@ -46,7 +46,7 @@ class SparkQueries:
         self._poller = Poller("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
         self._logs_problems = logs_problems
         self._log = LimitedLog(log)
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._names: frozenset[str] = frozenset()
         self.found: CheckpointCheck | None = None
 
@@ -83,14 +83,14 @@ class SparkQueries:
     def _take(self, found: CheckpointCheck) -> None:
         self.found = found
         if self._logs_problems:
-            self._tell(found)
+            self._log_changes(found)
 
-    def _tell(self, found: CheckpointCheck) -> None:
+    def _log_changes(self, found: CheckpointCheck) -> None:
         for path, problem in found.problems.items():
-            if path not in self._told:
+            if path not in self._reported:
                 held = "" if found.is_known else "; until then retention.hold.max.bytes of all topics are held"
                 self._log.warning("The checkpoint %s cannot be read: %s%s", path, problem, held)
-        self._told = set(found.problems)
+        self._reported = set(found.problems)
         names = frozenset(query.name for query in found.queries)
         if names != self._names:
             log.info("Queries of Spark that are followed: %s", first_names(sorted(names)))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from broker.observability.metrics.metric import Kind
 from broker.observability.metrics.metric_table import METRICS
 from config.generated_pages import write_pages
 
@@ -22,13 +23,12 @@ Written by `python -m broker.observability.metrics.docs` from the table in
 `broker/observability/metrics/metric_table.py`; edit that.
 
 `metrics.listeners=http://127.0.0.1:9404` serves these metrics at `/metrics` ([monitoring](../reference/monitoring.md)).
-A metric of Apache Kafka has its MBean in the last column, and the name that Prometheus' JMX exporter gives it with
-the rules of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. Counters begin at 0 with the
-process. A sum over all topics has no label `topic`. prometheus-client adds `process_cpu_seconds_total`,
+A metric of Apache Kafka has its MBean at the end, and the name that Prometheus' JMX exporter gives it with the rules
+of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. Labels are in braces; a sum over all
+topics has no label `topic`. Names of counters end in `_total`; they begin at 0 with the process. Others are gauges,
+except where the line says summary or histogram. prometheus-client adds `process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_open_fds` and similar ones.
 
-| metric | type | labels | meaning | MBean |
-|---|---|---|---|---|
 """
 
 
@@ -36,9 +36,10 @@ def metrics_page() -> str:
     """Return the text of docs/generated/metrics.md."""
     lines = [_HEAD]
     for each in METRICS:
-        labels = ", ".join(f"`{label}`" for label in each.labels)
-        mbean = f"`{each.mbean}`" if each.mbean else ""
-        lines.append(f"| `{each.name}` | {each.kind.value} | {labels} | {each.doc} | {mbean} |\n")
+        labels = f"{{{','.join(each.labels)}}}" if each.labels else ""
+        kind = f" ({each.kind.value})" if each.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else ""
+        mbean = f" `{each.mbean}`" if each.mbean else ""
+        lines.append(f"- `{each.name}{labels}`{kind}: {each.doc}{mbean}\n")
     return "".join(lines)
 
 

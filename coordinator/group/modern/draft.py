@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar
 
 from coordinator.clock import Now
-from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.records import StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.share.group import ShareGroup
-from coordinator.group.streams.group import StreamsGroup
 from protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.group.consumer.group import ConsumerGroup
+    from coordinator.group.share.group import ShareGroup
+    from coordinator.group.streams.group import StreamsGroup
 
 #: How long after a failed write a deadline is due again.
 RETRY_MS = 500
 
-G = TypeVar("G", ConsumerGroup, StreamsGroup, ShareGroup)
+G = TypeVar("G", "ConsumerGroup", "StreamsGroup", "ShareGroup")
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from pybroker.cli.client.addresses import check_addresses
 from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.profiles import read_profile
 from pybroker.cli.client.properties import for_librdkafka, read_properties
@@ -22,8 +23,6 @@ _OF_CONSOLES = {
     "parse.": "--key-separator of produce reads keys",
     "key.separator": "--key-separator of produce reads keys, and --format of consume prints them",
 }
-#: The protocols that librdkafka accepts in front of an address.
-_PROTOCOLS = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"}
 
 
 class Connection(Struct, frozen=True):
@@ -47,7 +46,7 @@ def connection(
 ) -> Connection:
     """Merge the sources. Named parameters win over `properties`, these over the file, and that over the profile.
 
-    Raises UsageError for files and profiles that cannot be read, and for wrong properties.
+    Raises UsageError for files and profiles that cannot be read, and for wrong properties and addresses.
     """
     named, known = read_profile(profile) if profile is not None else (None, {})
     if named is not None:
@@ -64,12 +63,7 @@ def connection(
     addresses = [found.pop(name) for name in _ADDRESSES if name in found]
     if server is None:
         server = addresses[0] if addresses else _NEAR
-    if not server:
-        raise UsageError("which broker? --bootstrap-server is empty")
-    for address in server.split(","):
-        scheme, _, place = address.strip().rpartition("://")
-        if scheme and scheme.lower() not in _PROTOCOLS:
-            raise UsageError(f"{address}: a broker does not speak {scheme}: HOST:PORT, as in {place.rstrip('/')}")
+    check_addresses(server)
     return Connection(server, timeout_s, found)
 
 

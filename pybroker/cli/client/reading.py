@@ -6,7 +6,7 @@ import argparse
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from pybroker.cli.topics import describe
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
-#: How often the consumer looks for new topics and partitions.
+#: How often the consumer looks for new topics and partitions, or for partitions that have lost their leader.
 LOOK_EVERY_S = 5.0
 #: The group rebalances, or has removed this member: it gets a new assignment, and continues.
 _REBALANCED = (22, 25, 27, 113)  # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, STALE_MEMBER_EPOCH
@@ -48,6 +48,8 @@ class Reading(ABC):
 
     def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, topics: Topics) -> None:
         self.ends: dict[Place, int] = {}
+        #: Partitions that are not read to their end, because they have no leader.
+        self.offline: list[Place] = []
         #: Matching topics may be deleted: that is no error.
         self.goes_on_without = GONE if topics.include is not None else ()
         self._session = session
@@ -55,17 +57,29 @@ class Reading(ABC):
         self._options = options
         self._topics = topics
         self._looked = time.monotonic()
+        self._leaderless: Set[Place] = frozenset()
 
     @abstractmethod
     def begin(self) -> None:
         """Start to read. Raises CommandError for a missing topic or partition."""
 
     def look_again(self) -> None:
-        """Add matching topics that were created meanwhile."""
-        if self._topics.include is None or self._options.until_end or time.monotonic() - self._looked < LOOK_EVERY_S:
+        """Add matching topics that were created meanwhile. If there is an end, give up partitions that are offline."""
+        if time.monotonic() - self._looked < LOOK_EVERY_S:
             return
         self._looked = time.monotonic()
-        self._take_up(self._topics.there(self._session))
+        if self._options.until_end:
+            self._give_up_offline()
+        elif self._topics.include is not None:
+            self._take_up(self._topics.there(self._session))
+
+    def _give_up_offline(self) -> None:
+        """Give up partitions that have had no leader for two looks: an election leaves them without one for moments."""
+        topics = describe(self._session, sorted({topic for topic, _ in self.ends}), if_there=True)
+        before, self._leaderless = self._leaderless, leaderless(topics)
+        for place in sorted(before & self._leaderless & self.ends.keys()):
+            del self.ends[place]
+            self.offline.append(place)
 
     def commit(self) -> None:
         """Commit the position of a group. Raises KafkaException."""
@@ -90,6 +104,10 @@ class GrouplessReader(Reading):
         if not topics and self._options.until_end:
             raise CommandError("no topic matches")
         self._places = self._chosen(topics)
+        if self._options.until_end:
+            offline = leaderless(topics)
+            self.offline = [place for place in self._places if place in offline]
+            self._places = [place for place in self._places if place not in offline]
         begin, ends = _ranges(self._session, self._options, self._places)
         self._consumer.assign(_at(begin))
         self.ends = {place: end for place, end in ends.items() if end > begin[place]}
@@ -151,6 +169,11 @@ class Member(Reading):
             except KafkaException as error:
                 if error.args[0].code() not in _REBALANCED:
                     raise
+
+
+def leaderless(topics: Iterable[TopicDescription]) -> set[Place]:
+    """Return the partitions without a leader, which cannot be read."""
+    return {(topic.name, each.id) for topic in topics for each in topic.partitions if each.leader is None}
 
 
 def _ranges(

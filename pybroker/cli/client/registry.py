@@ -31,7 +31,7 @@ class Registry:
         except ValueError:
             raise UsageError("--schema-registry is not a URL such as http://localhost:8081") from None
         self._decoders: dict[int, Decode | None] = {}
-        self._has_told = False
+        self._has_reported = False
 
     def text(self, data: bytes) -> bytes | None:
         """Return the value as JSON, or None if it has no schema id, or an unknown one.
@@ -57,8 +57,8 @@ class Registry:
         except RegistryError as error:
             if error.status != _NOT_FOUND:
                 raise
-            if not self._has_told:
-                self._has_told = True
+            if not self._has_reported:
+                self._has_reported = True
                 print(f"{error}: such values are shown as they are", file=sys.stderr, flush=True)
             return None
         kind = found.get("schemaType", "AVRO")

@@ -13,7 +13,7 @@ from protocol.headers import decode_request_header, encode_request_header
 from protocol.messages.fetch import FETCH
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
-from tests.support.exchanges import Exchange, recorded_exchanges
+from tests.support.wire_frames import Exchange, recorded_exchanges
 
 # Requests which, changed at random, may ask for 10,000 partitions, for an answer after half a minute, for objects
 # that a broker without transactions lacks, or for operations that make Apache Kafka's controller fail

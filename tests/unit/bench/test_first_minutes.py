@@ -27,7 +27,7 @@ def test_steps_run_in_one_folder_and_environment(tmp_path: Path) -> None:
 
 
 def test_a_failed_step_ends_the_run(tmp_path: Path) -> None:
-    """Also if it is part of a pipe. No transcript is written for a path that does not work."""
+    """A failure inside a pipe counts. No transcript is written for a path that does not work."""
     with pytest.raises(subprocess.CalledProcessError):
         take(("false | true", "touch gone-on"), tmp_path, dict(os.environ))
     assert not (tmp_path / "gone-on").exists()

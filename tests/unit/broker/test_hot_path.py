@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -26,11 +27,21 @@ def connection(tmp_path: Path):
         yield connection
 
 
-def page_rows(title: str) -> tuple[list[tuple[str, str]], int]:
-    """Return the functions in the table below a heading of the page, and the number of calls in the heading."""
-    found = re.search(rf"^## {title}: at most (\d+) calls$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"docs/how-it-works/hot-path.md has no heading for {title}"
-    return re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", found[2], re.MULTILINE), int(found[1])
+def page_items(title: str) -> tuple[list[tuple[str, str]], int]:
+    """Return the functions in the list below a heading of the page, and the number of calls in the heading."""
+    heading = re.search(rf"^## {title}: at most (\d+) calls$", PAGE, re.MULTILINE)
+    assert heading is not None, f"docs/how-it-works/hot-path.md has no heading for {title}"
+    return list(section_items(heading[0])), int(heading[1])
+
+
+def section_items(heading: str) -> Iterator[tuple[str, str]]:
+    """Yield the functions below a heading. A link stands for the functions of the section that it leads to."""
+    section = PAGE.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    for path, name, part in re.findall(r"^- (?:`(.+?)` `(.+?)`|\[.+?\]\(#(.+?)\))", section, re.MULTILINE):
+        if part:
+            yield from section_items(f"## {part.capitalize()}")
+        else:
+            yield path, name
 
 
 def traced_names(traced: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -39,8 +50,8 @@ def traced_names(traced: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [function for function, _ in groupby(named)]
 
 
-def as_rows(functions: list[tuple[str, str]]) -> str:
-    return "\n".join(f"| `{path}` | `{name}` |" for path, name in functions)
+def as_items(functions: list[tuple[str, str]]) -> str:
+    return "\n".join(f"- `{path}` `{name}`" for path, name in functions)
 
 
 def produce(connection: OneConnection, size_bytes: int, partitions: int = 1) -> int:
@@ -83,10 +94,10 @@ def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, p
 
 
 def compare(title: str, traced: list[tuple[str, str]]) -> None:
-    listed, allowed = page_rows(title)
+    listed, allowed = page_items(title)
     functions = traced_names(traced)
     assert functions == listed, (
-        f"docs/how-it-works/hot-path.md lists other functions for {title}; called were\n{as_rows(functions)}"
+        f"docs/how-it-works/hot-path.md lists other functions for {title}; called were\n{as_items(functions)}"
     )
     assert len(traced) <= allowed, f"{title} took {len(traced)} calls of {allowed} allowed"
 

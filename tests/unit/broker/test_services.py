@@ -14,11 +14,11 @@ import pytest
 from broker.requests.binding import needs_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import ServedApi, discover
-from broker.services import MainServices, Services, WorkerServices
+from broker.services import MainServices, Services, ShareServices, WorkerServices
 from broker.workers.requests import apis_of_a_worker
 from protocol.schema import Struct
 
-MAIN_PROCESS, WORKER = (Services, MainServices), (Services, WorkerServices)
+MAIN_PROCESS, WORKER = (Services, MainServices, ShareServices), (Services, WorkerServices, ShareServices)
 
 
 def names_for_types(module: ModuleType) -> dict[str, object]:
@@ -97,4 +97,4 @@ def test_each_service_is_needed_by_a_handler() -> None:
         for function in declared(served)
         for name in needs_of(function)
     }
-    assert needed == set(offered_by((Services, MainServices, WorkerServices)))
+    assert needed == set(offered_by((Services, MainServices, WorkerServices, ShareServices)))

@@ -21,7 +21,7 @@ from config.keys import (
 )
 from config.keys.own import OWN_KEYS, OWN_TOPIC_KEYS
 from config.values import Password, parse, to_text
-from tests.support.config_facts import config_facts
+from tests.support.schema_facts import config_facts
 
 TABLES: dict[str, KeyTable] = {
     "broker-configs": {name: row for name, row in BROKER_KEYS.items() if not row.removed and row not in OWN_KEYS},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from config import ConfigError, load
+from config.keys import BROKER_KEYS
 from config.values import Password
 from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
 
@@ -61,6 +62,24 @@ def test_documented_sample_is_valid(file: Path) -> None:
         assert any(
             re.search(rf"{re.escape(str(file))}:{line}: zookeeper\..* no effect", each) for each in config.warnings
         )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "controller.performance.sample.period.ms",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.login.refresh.window.factor",
+        "server.max.startup.time.ms",
+    ],
+)
+def test_keys_without_effect_are_reported(key: str) -> None:
+    row = BROKER_KEYS[key]
+    assert row.default_text is not None
+    (warning,) = load(overrides={"node.id": "1", key: row.default_text}).warnings
+    assert warning == f"--override: {key} has no effect here: {row.inert}"
 
 
 def test_shipped_file_has_no_warnings() -> None:

@@ -103,7 +103,7 @@ def test_pipe_does_not_block(secrets: Path) -> None:
 
 
 def test_only_allowed_paths_are_read(secrets: Path) -> None:
-    """Also through a symbolic link; the parameter is a list."""
+    """A symbolic link does not lead outside. The parameter is a list."""
     inside, outside = secrets / "inside", secrets / "outside"
     inside.mkdir()
     outside.mkdir()

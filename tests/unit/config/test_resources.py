@@ -50,7 +50,7 @@ def test_values_outside_of_new_limits_are_capped(own: dict[str, str], effective:
 
 
 def test_values_within_the_limits_are_not_reported() -> None:
-    """Nor values without limits or that are not numbers."""
+    """Values without limits, or that are not numbers, are ignored."""
     own = {"share.session.timeout.ms": "50000", "share.isolation.level": "read_committed"}
 
     assert list(capped_group_numbers(load(), "g", own)) == []
@@ -58,7 +58,7 @@ def test_values_within_the_limits_are_not_reported() -> None:
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 def test_heartbeats_fit_into_sessions(kind: str) -> None:
-    """Also with the broker's session timeout; the message is Apache Kafka's."""
+    """The broker's session timeout applies to groups without their own. The message is Apache Kafka's."""
     config = load(overrides={f"group.{kind}.max.heartbeat.interval.ms": "50000"})
 
     with pytest.raises(ConfigError) as refused:

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from starlette.testclient import TestClient
 
-from console.cluster.records import Found
+from console.cluster.records import RecordPage
 from console.cluster.values import Message, Partition, Topic
 from console.pages import messages
 from tests.support.consoles import DATA, MadeUpClient, browse
@@ -165,7 +165,7 @@ def test_omitted_headers_are_counted(
     record = Message(0, 0, 1_700_000_000_000, None, b"told", (("name", b"1"),), more_headers=1_999)
     orders = Topic("orders", "id", False, (Partition(0, 1, (1,), (1,), 0, 1),), ())
     monkeypatch.setattr(client, "topic", lambda name: orders)
-    monkeypatch.setattr(messages, "read_messages", lambda *_: Found([record], None, 1))
+    monkeypatch.setattr(messages, "read_messages", lambda *_: RecordPage([record], None, 1))
     text = browser.get("/topics/orders/messages").text
     assert "<dt>name</dt>" in text
     assert "and 1,999 more" in text

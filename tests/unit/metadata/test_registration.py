@@ -173,7 +173,7 @@ def test_directories_are_assigned_once():
 
 
 def test_old_metadata_versions_have_no_controller_registration():
-    """Nor transactions before 3.6-IV1."""
+    """Versions before 3.6-IV1 have no transactions either."""
     image = MetadataImage(features={"metadata.version": 11})
 
     assert register_controller(image, NodeIdentity(1, bytes(16)), []) == []

@@ -235,7 +235,7 @@ def test_transaction_counts_once_it_has_ended():
 
 
 def test_aborted_transaction_is_dropped():
-    """Also one that was open at a crash, once the next leader has aborted it."""
+    """A transaction that was open at a crash is dropped once the next leader has aborted it."""
     loader = MetadataLoader()
     for each in [record(BeginTransactionRecord), *an_orders_topic(), record(AbortTransactionRecord, reason="crash")]:
         loader.feed(each)

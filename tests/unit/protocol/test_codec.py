@@ -163,7 +163,7 @@ Tagged = message(
 
 
 def test_tagged_fields_with_defaults_are_omitted():
-    """Also a struct that equals the default without being the same object."""
+    """A struct that equals the default need not be the same object."""
     assert Tagged.encode(1, Tagged(n=1, point=Point())) == b"\1\0"
     assert Tagged.decode(1, b"\1\0") == (Tagged(n=1), 2)
 

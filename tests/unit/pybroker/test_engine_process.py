@@ -31,7 +31,7 @@ def test_engine_is_found_in_tree_and_installation(monkeypatch: pytest.MonkeyPatc
 
 
 def test_engine_precedes_installed_packages() -> None:
-    """But follows the standard library. A second call changes nothing."""
+    """The engine follows the standard library. A second call changes nothing."""
     code = "import sys; from pybroker.engine_process import enter; enter(); enter(); print(*sys.path, sep='\\n')"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     path = done.stdout.splitlines()

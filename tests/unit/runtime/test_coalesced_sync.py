@@ -35,7 +35,7 @@ def test_a_request_during_a_sync_waits_for_the_next():
 
 
 def test_failure_reaches_the_requests_of_the_sync():
-    """And no others: the next sync may succeed."""
+    """Requests of the next sync do not see the failure."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
     first, second = sync.request(), sync.request()

@@ -196,7 +196,7 @@ def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
 
 
 def test_output_of_a_process_is_logged(run, caplog):
-    """Also standard output, which must not mix with results."""
+    """Standard output is logged too, as it must not mix with results."""
 
     async def scenario(loop):
         workers = ProcessPool(1, loop, name="re-encoder")
@@ -252,7 +252,7 @@ asyncio.run(life())
 
 
 def test_a_process_dies_with_its_broker():
-    """Even during a job, when it does not read its pipe."""
+    """During a job, the process does not read its pipe."""
     with subprocess.Popen([sys.executable, "-I", "-c", _PARENT], stdout=subprocess.PIPE) as parent:
         pid = int(parent.stdout.readline())
         parent.kill()

@@ -27,7 +27,7 @@ def written(tmp_path: Path, *parts: Sequence[tuple[x509.ObjectIdentifier, str]])
 
 @pytest.mark.parametrize(("size", "head"), [(127, "167f"), (128, "168180"), (255, "1681ff"), (300, "1682012c")])
 def test_attributes_without_a_short_name_are_whole_in_der(tmp_path: Path, size: int, head: str) -> None:
-    """Also if the length needs more than a byte."""
+    """Some lengths need more than a byte."""
     name = written(tmp_path, [(NameOID.EMAIL_ADDRESS, "a" * size)])
     assert name == f"1.2.840.113549.1.9.1=#{head}{'61' * size}"
 

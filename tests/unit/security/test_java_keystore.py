@@ -80,7 +80,7 @@ def test_first_version_has_no_kinds_of_certificates() -> None:
     ],
 )
 def test_invalid_stores(body: bytes) -> None:
-    """Even with the right digest."""
+    """The digest of each store is right."""
     with pytest.raises(KeystoreError):
         entries(sealed(body), PASSWORD)
 
@@ -95,7 +95,7 @@ def test_truncated_store_is_rejected() -> None:
 
 
 def test_truncated_key_is_rejected() -> None:
-    """Also a key with an unknown encryption."""
+    """A key with an unknown encryption is rejected too."""
     own = next(each for each in entries(store("server"), PASSWORD) if each.protected_key)
     hidden = own.protected_key or b""
     for size in range(len(hidden)):

@@ -146,7 +146,7 @@ def test_shared_lock_is_held_until_the_last_process_ends(tmp_path: Path) -> None
 
 
 def test_exclusive_lock_makes_others_wait(tmp_path: Path) -> None:
-    """Also other threads: the lock belongs to the open file, not to the process."""
+    """Other threads wait too: the lock belongs to the open file, not to the process."""
     path = tmp_path / "lock"
     path.write_bytes(b"")
     other = os.open(path, os.O_RDWR)

@@ -12,8 +12,7 @@ from storage.fs import LOCAL
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.dump_log import LOGS
-from tests.support.log_managers import TOPIC_ID, do, killed, started
-from tests.support.logs import T0, append, batch, idempotent, read_all
+from tests.support.logs import T0, TOPIC_ID, append, batch, do, idempotent, killed, read_all, started
 from tests.support.recorded_logs import NOW_MS, copied
 
 

@@ -12,8 +12,7 @@ from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from tests.support.log_managers import TOPIC_ID, do, killed, started
-from tests.support.logs import T0, append, batch, read_all
+from tests.support.logs import T0, TOPIC_ID, append, batch, do, killed, read_all, started
 
 
 def test_deleted_partition_is_renamed_then_removed(tmp_path: Path) -> None:

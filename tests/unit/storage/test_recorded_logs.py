@@ -12,10 +12,10 @@ from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX
 from storage.recovery.loading import load_log
+from tests.support.batch_values import patch_in_place
 from tests.support.dump_log import LOGS, dumped_logs
 from tests.support.logs import open_log
 from tests.support.recorded_logs import NOW_MS, copied, recorded_batches, recorded_directories, topic_config
-from tests.support.stored_batches import patch_in_place
 
 CLEAN = LOGS / "v4.3.1-clean-shutdown"
 #: Written by appends alone, without cleaning or deletion.

@@ -12,8 +12,7 @@ from storage.fs import LOCAL
 from storage.log.tasks import OffsetsTask
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.log_managers import TOPIC_ID, do, killed, started
-from tests.support.logs import T0, append, batch
+from tests.support.logs import T0, TOPIC_ID, append, batch, do, killed, started
 
 
 def even(topic: str, partition: int) -> bool:
@@ -37,7 +36,7 @@ def offsets(path: Path, name: str) -> dict[tuple[str, int], int]:
 
 
 def test_each_process_opens_its_own_logs(tmp_path: Path) -> None:
-    """Also copies in progress. The first process handles the clean shutdown mark and everything else."""
+    """Copies in progress are opened too. The first process handles the clean shutdown mark and everything else."""
     manager = started(tmp_path)
     for partition in range(4):
         append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())

@@ -108,7 +108,7 @@ def test_unopened_log_keeps_its_checkpoints(root: Path) -> None:
 
 
 def test_all_logs_are_opened_after_a_crash(root: Path) -> None:
-    """Also not logs that the killed broker had not opened. The state of their last shutdown is used."""
+    """Logs that the killed broker had not opened are recovered from the state of their last shutdown."""
     manager = started(root)
     append(opened(manager, "t", 1), batch())
     for task in manager.checkpoint_tasks():
@@ -247,7 +247,7 @@ def test_create_returns_an_unopened_log(root: Path) -> None:
 
 
 def test_log_of_a_cleaner_is_opened(root: Path) -> None:
-    """Even if it is no longer compacted."""
+    """The log is opened even if it is no longer compacted."""
     (root / "cleaner-offset-checkpoint").write_text("0\n1\nt 1 1\n")
     manager = started(root)
     assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})

@@ -88,7 +88,7 @@ def test_incomplete_job_ends_the_worker():
     ],
 )
 def test_storage_errors_keep_their_fields(error):
-    """Also errors whose constructor builds the message from fields."""
+    """Some constructors build the message from fields."""
     again = pickle.loads(pickle.dumps(error))
 
     assert type(error) is type(again)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import proofs
-from tests.support.jars import KAFKA_VERSION
+from tests.support.java import KAFKA_VERSION
 from tests.support.proofs import Proofs, digest, essence, halves, read_proven, write_proven
 
 FILE = "tests/conformance/test_one.py"

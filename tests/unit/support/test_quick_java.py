@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.pipeline.java import find_java
-from tests.support.jars import KAFKA_VERSION
+from tests.support.java import KAFKA_VERSION
 from tests.support.quick_java import use_quick_java
 
 

@@ -56,7 +56,7 @@ def test_unwritable_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_recording_is_readable_by_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the file existed with other permissions. A device keeps its own."""
+    """A file that existed with other permissions changes. A device keeps its own."""
     file = tmp_path / "session"
     file.write_text("of before")
     file.chmod(0o644)

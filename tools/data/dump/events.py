@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from tools.data.decoders import Shown
+from tools.data.decoders import Rendered
 from tools.data.java_text import JsonValue
 
 
@@ -73,8 +73,8 @@ class LoggedRecord(NamedTuple):
     is_valid: bool | None = None
     crc: int | None = None
     control: Control | None = None
-    key: Shown = None
-    payload: Shown = None
+    key: Rendered = None
+    payload: Rendered = None
     with_metadata: bool = True
 
 

@@ -13,7 +13,7 @@ from protocol.messages.data import (
 from protocol.primitives import read_unsigned_varint
 from protocol.records.record import Record
 from protocol.schema import Message, Struct
-from tools.data.decoders import Shown
+from tools.data.decoders import Rendered
 from tools.data.java_text import id_text
 
 _SEGMENT_STATES = (
@@ -25,7 +25,7 @@ _SEGMENT_STATES = (
 _PARTITION_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 
 
-def remote_log_decoder(record: Record) -> tuple[Shown, Shown]:
+def remote_log_decoder(record: Record) -> tuple[Rendered, Rendered]:
     """Decode the value; these records have no key."""
     try:
         return None, _show(record.value or b"")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tools.data.decoders import Shown
+from tools.data.decoders import Rendered
 from tools.data.dump.events import (
     AbortedTransactionEntry,
     Batch,
@@ -69,7 +69,7 @@ def _record(record: LoggedRecord) -> str:
     return " ".join(parts)
 
 
-def _shown(value: Shown) -> str:
+def _shown(value: Rendered) -> str:
     if isinstance(value, bytes):
         return decode(value)
     return value if isinstance(value, str) else to_json(value)

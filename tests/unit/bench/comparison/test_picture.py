@@ -52,7 +52,7 @@ def test_everything_lies_within_the_picture() -> None:
 
 
 def test_the_longest_bar_fills_the_width() -> None:
-    """Also if every value is 0."""
+    """Values that are all 0 give bars too."""
     shorter, longer = lengths([1.0, 4.0])
 
     assert longer == 4 * shorter

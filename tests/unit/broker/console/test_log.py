@@ -36,7 +36,7 @@ def test_records_are_lines_on_a_pipe() -> None:
 
 
 def test_line_in_progress_is_written_before_the_close() -> None:
-    """And none after it, as the descriptor's number may be reused for a segment."""
+    """Nothing is written after the close, as the descriptor's number may be reused for a segment."""
     reader, writer = os.pipe()
     log = ConsoleLog(writer)
     formats, goes_on = threading.Event(), threading.Event()

@@ -67,7 +67,7 @@ def test_response_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
 
 
 def test_flushed_partition_is_not_waited_for(gate: FlushGate) -> None:
-    """Nor is one with a pending flush of another request's writes."""
+    """A partition with a pending flush of another request's writes is not waited for either."""
     begun(gate, 1)
     assert not answer(gate, [1]).done
     assert not gate.is_due
@@ -77,7 +77,7 @@ def test_flushed_partition_is_not_waited_for(gate: FlushGate) -> None:
 
 
 def test_flush_is_due_until_it_is_done(gate: FlushGate) -> None:
-    """Also for writes of timers, which have no response."""
+    """Writes of timers, which have no response, are flushed too."""
     flush = begun(gate, 1)
     assert [gate.is_due_at(partition) for partition in (0, 1)] == [False, True]
     flush.resolve(None)

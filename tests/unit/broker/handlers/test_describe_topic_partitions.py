@@ -77,7 +77,7 @@ def test_a_cursor_that_no_page_returned(harness: ControllerHarness, names, curso
 
 @pytest.mark.parametrize(("name", "code"), [("zzz", "UNKNOWN_TOPIC_OR_PARTITION"), ("a b", "INVALID_TOPIC_EXCEPTION")])
 def test_a_missing_topic(harness: ControllerHarness, name: str, code: str):
-    """Also as the cursor's topic. The authorized operations are reported all the same."""
+    """The cursor may name a missing topic too. The authorized operations are reported all the same."""
     for cursor in (None, (name, 0)):
         _, _, answer = ask(harness, [name], 3, cursor)
         (topic,) = answer.topics

@@ -85,7 +85,7 @@ def test_unknown_partitions_come_last(filled: DataBroker) -> None:
 @pytest.mark.parametrize("min_bytes", [1, 5000])
 @pytest.mark.parametrize("others", [[], ["u"]])
 def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, others: list[str]) -> None:
-    """Also beside topics that stay. A topic that was unknown from the start does not end the wait."""
+    """Other topics of the request do not matter. A topic that was unknown from the start does not end the wait."""
     topics = wanted((0, 15))
     for name in others:
         filled.topic(name)

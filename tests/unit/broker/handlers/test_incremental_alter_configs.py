@@ -13,8 +13,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from runtime import logs
 from runtime.deferred import Deferred
-from tests.support.config_broker import ConfigBroker
-from tests.support.config_changes import (
+from tests.support.config_broker import (
     APPEND,
     BROKER,
     DELETE,
@@ -25,6 +24,7 @@ from tests.support.config_changes import (
     SUBTRACT,
     TOPIC,
     Change,
+    ConfigBroker,
     change,
 )
 from tests.support.wire_frames import recorded_frames

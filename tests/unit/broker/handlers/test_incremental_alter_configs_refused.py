@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.config_broker import ConfigBroker
-from tests.support.config_changes import APPEND, BROKER, DELETE, GROUP, LOGGER, METRICS, SET, TOPIC, Change, change
+from tests.support.config_broker import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    LOGGER,
+    METRICS,
+    SET,
+    TOPIC,
+    Change,
+    ConfigBroker,
+    change,
+)
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_many_requests_for_large_batches_hold_few_bytes(large: DataBroker) -> No
 
 @pytest.mark.parametrize("timestamp", [START_MS + 7, MAX_TIMESTAMP])
 def test_the_topic_is_deleted_during_a_search(large: DataBroker, timestamp: int) -> None:
-    """Also if the topic is created again, and if the worker had finished before."""
+    """The answer is the same if the topic is created again, and if the worker had finished before."""
     reply, other = ask(large, timestamp), ask(large, timestamp)
     job = pickle.loads(large.workers._jobs[1][0])
     searched = job[0](*job[1])

@@ -31,7 +31,7 @@ def test_the_expression_matches_whole_ids(client: TxnClient, pattern: str, found
 
 @pytest.mark.parametrize("pattern", ["(", "a**", r"\C", "a{12345}", "(?P<n>a)(?P<n>b)"])
 def test_an_expression_that_kafka_rejects_is_rejected(client: TxnClient, pattern: str):
-    """Also one that RE2 accepts and RE2J does not."""
+    """One of the expressions is valid in RE2 and invalid in RE2J."""
     assert client.transactions(transactional_id_pattern=pattern) == "INVALID_REGULAR_EXPRESSION [] []"
 
 

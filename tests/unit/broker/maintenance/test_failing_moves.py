@@ -48,7 +48,7 @@ def test_unreadable_file_fails_its_own_directory(broker: Moving, disk: Unreadabl
 
 
 def test_uncomparable_log_is_offline(broker: Moving, disk: Unreadable) -> None:
-    """Also if a failed worker has left the copy, which is compared again."""
+    """A copy that a failed worker has left is compared again."""
     broker.append(BIG)
     broker.send_to(1)
     broker.copies.release()

@@ -235,7 +235,7 @@ def test_awaited_flush_runs_alone(broker: DataBroker, monkeypatch: pytest.Monkey
 
 
 def test_slow_disk_gets_no_second_flush(broker: DataBroker) -> None:
-    """And only some of many logs are flushed at a time, as each keeps files open."""
+    """Only some of many logs are flushed at a time, as each keeps files open."""
     broker.topic(partitions=40, config=LogConfig(flush_ms=1))
     now_ms = broker.clock.now_ms()
     for partition in broker.partitions:

@@ -171,7 +171,7 @@ def test_move_is_throttled(broker: Moving) -> None:
 
 
 def test_cordoned_directory_is_no_target(broker: Moving) -> None:
-    """Also for a partition that is in it, as in Kafka 4.3.1. Moves out of it are fine."""
+    """A partition that is in it cannot be assigned to it, as in Kafka 4.3.1. Moves out of it are fine."""
     first, second = broker.logs.directories
     second.is_cordoned = True
     assert broker.send_to(1) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -260,7 +260,7 @@ def test_topic_deleted_before_the_flush_removes_both(held: Moving) -> None:
 
 
 def test_unflushed_copy_is_not_moved_again(held: Moving) -> None:
-    """Nor back to the directory that still has the original."""
+    """The directory that still has the original is no target either."""
     assert held.send_to(0) is ErrorCode.NONE
     held.advance(500)
     assert held.place == "data1"

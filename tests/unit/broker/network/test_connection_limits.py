@@ -77,7 +77,7 @@ def test_creation_rate_unlimited_and_zero():
 
 
 def test_descriptors_limit_every_listener():
-    """Also the one that may exceed max.connections."""
+    """The limit applies to the listener that may exceed max.connections."""
     limits = ConnectionLimits("INTERNAL")
     limits.max_descriptors = 2
     limits.opened("INTERNAL", "127.0.0.1")

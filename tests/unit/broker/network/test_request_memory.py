@@ -108,7 +108,7 @@ class TestWaiting:
 
     @pytest.mark.parametrize("size", [10, 10_000, 60_000])
     def test_small_requests_are_received_meanwhile(self, link: Link, size: int) -> None:
-        """Also in pieces."""
+        """Small requests may arrive in pieces."""
         two_halves(link)
         Client(link, echo(LARGE)).send()
         small = Client(link, *(echo(size, number) for number in range(10)))

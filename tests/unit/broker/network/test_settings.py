@@ -48,7 +48,7 @@ def test_keys_of_the_server_have_kafkas_defaults(key, value, attribute, default)
 
 
 def test_configured_send_buffer_is_not_adapted():
-    """Also if it is configured to the default, and if the client's window is small."""
+    """A configured size stays, even if it is the default or the client's window is small."""
     assert configured()[0].widens_send_buffers
     assert not configured(**{"socket.send.buffer.bytes": "102400"})[0].widens_send_buffers
 
@@ -81,7 +81,7 @@ def test_receive_buffer_is_set_on_the_listening_socket():
 
 
 def test_kernel_sizes_receive_buffers_by_default(monkeypatch):
-    """Else requests of 1 MB arrive in eight pieces."""
+    """With a fixed size, requests of 1 MB arrive in eight pieces."""
     sizes = []
     monkeypatch.setattr(settings, "bind", lambda host, port, size: sizes.append(size) or [])
     bind_listeners(load(overrides={"listeners": ANY}), FakeClock())

@@ -196,7 +196,7 @@ class TestReceiving:
         assert {len(update) for update in pair.connection.updates} == {tls._TURN_RECORDS, 100 % tls._TURN_RECORDS}
 
     def test_rest_comes_in_the_next_turn(self, pair: Pair) -> None:
-        """Also the rest of a record, which does not make the socket readable."""
+        """The rest of a record does not make the socket readable."""
         pair.shake_hands()
         pair.connection.room = memoryview(bytearray(600))
         pair.client.send(bytes(1000))
@@ -355,7 +355,7 @@ class TestEnds:
         assert pair.connection.updates == [b"secured"]
 
     def test_receiving_resumed_during_a_step_waits_for_its_end(self, pair: Pair) -> None:
-        """Else the loop would report the same bytes again and again."""
+        """Resumed at once, the loop would report the same bytes again and again."""
         pair.client_begins()
         pair.transport.pause_reading()
         pair.transport.resume_reading()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,15 +35,6 @@ from tests.support.held_appends import (
     stored,
 )
 from tests.support.scale import scaled
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """The pool runs nothing until the test releases it."""
-    made = DataBroker(tmp_path)
-    made.workers.held = True
-    yield made
-    made.close()
 
 
 def test_small_batches_are_opened_on_the_loop(broker: DataBroker) -> None:

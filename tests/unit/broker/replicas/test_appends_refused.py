@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +14,6 @@ from runtime.process_pool import PoolClosed
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 from tests.support.held_appends import COMPACTED, GZIP, LARGE, answer, batch, delete, send
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """The pool runs nothing until the test releases it."""
-    made = DataBroker(tmp_path)
-    made.workers.held = True
-    yield made
-    made.close()
 
 
 def test_records_rejected_in_a_worker_are_reported_as_usual(broker: DataBroker) -> None:

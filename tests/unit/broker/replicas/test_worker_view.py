@@ -93,7 +93,7 @@ def test_a_partition_stays_with_its_worker() -> None:
 def test_workers_are_brokers_on_the_ports_after_the_first(
     overrides: dict[str, str], addresses: list[tuple[str, int]]
 ) -> None:
-    """Whichever worker the client has connected to."""
+    """The client may have connected to any worker."""
     made = harness(**overrides)
     connection = SimpleNamespace(listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=9093)
     found = list(endpoints_of(made.broker).nodes(connection))  # type: ignore[arg-type]

@@ -31,11 +31,12 @@ def test_missing_features_are_listed() -> None:
     """They come from the docstrings, also where a line ends within the marker words."""
     lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
 
-    assert lines["PushTelemetry"].endswith("| Histograms and summaries, which no client pushes |")
+    assert lines["PushTelemetry"].endswith(". **Not served**: Histograms and summaries, which no client pushes |")
     assert lines["AlterPartitionReassignments"].endswith(
-        "| Replicas on other brokers, as there is no replication yet |"
+        ". **Not served**: Replicas on other brokers, as there is no replication yet |"
     )
-    assert lines["Produce"].startswith("| 0 | Produce | 0-13 | 3-13 |")
+    assert lines["Produce"].startswith("| 0 | Produce | 0-13 (3-13) |")
+    assert lines["Metadata"].startswith("| 3 | Metadata | 0-13 |")
 
 
 def test_stale_page_is_noticed_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def failing_fast_path(error):
     [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
 )
 def test_an_exception_of_a_fast_path_is_an_error_response(error, code, caplog):
-    """Also an exception that would mean a truncated header elsewhere: it is a bug, with one traceback."""
+    """An exception that means a truncated header elsewhere is a bug here, with one traceback."""
     dispatcher = failing_fast_path(error)
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
     for _ in range(3):

@@ -1,5 +1,9 @@
 """Handlers that are imported on the first request, and in the background."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
@@ -164,3 +168,27 @@ def test_after_the_stop_nothing_is_imported(stage):
 
     assert stage.pool == []
     assert stage.done == 0
+
+
+def test_a_start_imports_no_code_of_rare_requests() -> None:
+    """Imports of the code that a new broker does not need cost memory in each process of a broker."""
+    program = """
+import sys
+import broker.lifecycle
+from broker.requests.lazy_imports import FIRST_STEPS
+from broker.requests.served_api import discover
+served = discover()
+for key in FIRST_STEPS:
+    served[key].load()
+rare = (
+    "broker.coordinators.share.partitions",
+    "coordinator.group.consumer.group",
+    "coordinator.group.share.group",
+    "coordinator.group.streams.group",
+    "storage.cleaner.round",
+)
+print([name for name in rare if name in sys.modules])
+"""
+    root = Path(__file__).parents[4]
+    ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -137,7 +137,7 @@ def test_recreated_files_of_a_process_are_logged(tmp_path: Path) -> None:
 def test_log_lines_of_a_process_reach_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also the last lines before its end."""
+    """The last lines before its end are included."""
     script = tmp_path / "says.py"
     script.write_text("import sys; sys.stdin.buffer.read(8); sys.stderr.write('one\\ntw\\u00f6'); sys.exit(1)")
     monkeypatch.setattr(recovery.worker, "__file__", str(script))

@@ -134,7 +134,7 @@ def test_controller_requests_are_forwarded() -> None:
 
 
 def test_forwarded_requests_count_as_queued() -> None:
-    """Even if the client disconnects, or clients that reconnect could fill the memory of both processes."""
+    """Requests of disconnected clients count, or clients that reconnect could fill the memory of both processes."""
     link, server = MainProcessLink(), CountingServer()
     dispatcher = worker(link, server)
     frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)

@@ -90,7 +90,7 @@ def test_last_background_failure_is_in_the_answer(tmp_path: Path, monkeypatch: p
 
 
 def test_clients_are_served_once_all_is_hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also at a restart, where Records come right before Open. Until then a marker has to be sent again."""
+    """At a restart, Records come right before Open. Until then a marker has to be sent again."""
 
     async def scenario(owner: Owner) -> None:
         worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))

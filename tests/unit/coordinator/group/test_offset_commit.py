@@ -57,7 +57,7 @@ def test_commit_keeps_the_session_up(h):
 
 
 def test_client_without_a_group_creates_a_simple_one(h):
-    """Also with the empty group id, for old clients."""
+    """Old clients may use the empty group id."""
     assert h.commit({("t", 0): 1}) is ErrorCode.NONE
     assert h.commit({("t", 0): 1}, group_id="") is ErrorCode.NONE
     assert h.shard.classic("g").is_simple

@@ -48,7 +48,7 @@ def shard_with(groups: list[str]) -> GroupShard:
 
 @given(commits, st.booleans())
 def test_it_replays_as_its_records(commit: PlainCommit, is_transaction_open: bool) -> None:
-    """Also in a group with an open transaction, and with a partition named twice."""
+    """The group may have an open transaction, and the commit may name a partition twice."""
     groups = [commit.group_id] if is_transaction_open else []
     at_once, one_by_one = shard_with(groups), shard_with(groups)
     at_once.replay_all(commit, 10)

@@ -67,7 +67,7 @@ def test_offset_records_equal_the_schemas(group_id, topic, partition, committed)
 
 @given(st.binary(max_size=48), st.integers(0, 3), st.integers(0, 41), st.integers(0, 255))
 def test_any_offset_value_is_read_as_by_the_schema(tail, version, at, byte):
-    """Also with a wrong byte."""
+    """A value with a wrong byte is read, or rejected, as by the schema."""
     key = OffsetRecord("g", "t", 3, None).key
     usual = bytearray(OffsetRecord("g", "t", 3, CommittedOffset(7, 0, "", 9, -1, TOPIC_ID)).value)
     usual[at] = byte

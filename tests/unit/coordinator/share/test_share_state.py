@@ -243,7 +243,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(max_examples=scaled(60))
 def test_state_after_traffic_is_the_state_of_its_log(steps):
-    """Also with encoded records."""
+    """The log is replayed from encoded records, too."""
     h = Harness(updates_per_snapshot=3)
     for step in steps:
         try:

@@ -70,7 +70,7 @@ def test_other_request_shapes_return_none(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tagged_fields_are_left_to_the_schema(version: int) -> None:
-    """Even if the field in their place has the length of a request."""
+    """The field in their place may have the length of a request."""
     whole = body_of(version)
     timeout = 4 if version >= 10 else 0
     for at in (1, 2 + timeout, 3 + timeout):

@@ -13,9 +13,9 @@ from protocol.records.errors import InvalidRecord, UnsupportedCodec
 from protocol.records.legacy import parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.records.record import Record
+from tests.support.batch_values import patch_in_place
 from tests.support.dump_log import LOGS
 from tests.support.scale import scaled
-from tests.support.stored_batches import patch_in_place
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
 T0 = 1_700_000_000_000

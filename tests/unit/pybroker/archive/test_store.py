@@ -184,7 +184,7 @@ def test_compaction_that_changes_rows_is_dropped(tmp_path: Path) -> None:
 
 
 def test_failed_job_leaves_the_archive_unchanged(tmp_path: Path) -> None:
-    """Also a job that writes other rows than requested."""
+    """A job that writes other rows than requested fails, too."""
     root = tmp_path / "lake"
     with Archive(root, writing=True) as archive:
         plan = wanted_ranges(ENDS, {}, skip_lost=False)

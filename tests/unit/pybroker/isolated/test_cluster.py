@@ -130,6 +130,7 @@ def test_any_bootstrap_server_suffices(broker: BrokerDouble) -> None:
         ({"bootstrap.servers": ""}, "not set"),
         ({"bootstrap.servers": "one"}, "'one' is not host:port"),
         ({"bootstrap.servers": "one:x"}, "not host:port"),
+        ({"bootstrap.servers": "one:70000"}, "not host:port"),
         ({"bootstrap.servers": "one..two:9092"}, "'one..two:9092'"),
         ({"security.protocol": "SASL"}, "SASL is none of"),
         ({"request.timeout.ms": "soon"}, "'soon'"),

@@ -131,7 +131,7 @@ def test_rows_are_restored_with_all_their_fields(broker: SequencedBroker) -> Non
 @pytest.mark.parametrize("there", [1, 13, 29, 30])
 @pytest.mark.parametrize("index", [0, 1])
 def test_existing_rows_are_skipped(broker: SequencedBroker, there: int, index: int) -> None:
-    """Also if the input does not start with the first row."""
+    """The input need not start with the first row."""
     restore([row(number) for number in range(there)])
 
     assert restore([row(number) for number in range(index, 30)], index=index) == [[0, 30 - there, there - index]]

@@ -49,8 +49,8 @@ def test_template_has_every_key(tmp_path: Path) -> None:
     """Without its comment marks it is YAML, too."""
     text = template()
     shown = {line.lstrip(" #").partition(":")[0] for line in text.splitlines()}
-    rows = [line for line in page().splitlines() if line.startswith("| `")]
-    names = {row.split("`")[1].rpartition(".")[2] for row in rows}
+    items = [line for line in page().splitlines() if line.startswith("- `")]
+    names = {item.split("`")[1].rpartition(".")[2] for item in items}
 
     assert names - shown == set()
     assert yaml.safe_load(text)["version"] == 1

@@ -84,7 +84,7 @@ def test_bad_specification_is_exit_code_2(
 
 
 def test_unwritable_directory_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also on a read-only file system, whatever the permissions; and a checkpoint of another query."""
+    """A read-only file system and a checkpoint of another query are refused like missing permissions."""
     sink = {"format": "parquet", "path": "/proc/nothing/lake"}
     code, line = refused(tmp_path, capsys, streams={"q": {"from": "s", "sink": sink}})
     assert (code, line.partition("written to")[0]) == (2, "FILE: streams.q.sink.path: /proc cannot be ")

@@ -309,7 +309,7 @@ def test_integers_may_come_from_the_environment(tmp_path: Path) -> None:
     "source", [{"topics": ["t"]}, {"assign": {"t": [0]}}, {"pattern": "t"}, {"pattern": r"\p{Alpha}"}], ids=str
 )
 def test_dead_letter_topic_must_not_be_a_source(tmp_path: Path, source: dict[str, Any]) -> None:
-    """Nor if that is unknown, as only Java can evaluate the pattern."""
+    """A pattern that only Java can evaluate counts as a source."""
     letter = {"topic": "t-dlt.1_a"}
 
     pipeline = loaded(tmp_path, document(sources={"s": {**source, "dead_letter": letter}}))

@@ -130,7 +130,7 @@ def test_other_files_of_the_directory_are_ignored(log: WrittenLog) -> None:
     log.write("two\n")
 
     assert reader.lines() == ["two"]
-    assert not reader.told
+    assert not reader.reports
 
 
 def test_truncated_log_is_read_from_its_start(log: WrittenLog) -> None:
@@ -141,7 +141,7 @@ def test_truncated_log_is_read_from_its_start(log: WrittenLog) -> None:
     log.write("two\n")
 
     assert reader.lines() == ["two"]
-    assert reader.told == [f"{log.path}: was truncated, and no copy was found: its content after byte 13 is lost"]
+    assert reader.reports == [f"{log.path}: was truncated, and no copy was found: its content after byte 13 is lost"]
 
 
 def test_truncation_is_detected_after_regrowth(log: WrittenLog) -> None:
@@ -165,7 +165,7 @@ def test_lines_unread_before_a_truncation_are_in_the_copy(log: WrittenLog, seen:
     log.write("four\n")
 
     assert [*found, *reader.lines()] == ["one", "two", "three", "four"]
-    assert not reader.told
+    assert not reader.reports
 
 
 def test_several_truncations_between_two_reads(log: WrittenLog) -> None:
@@ -215,7 +215,7 @@ def test_unreadable_new_file_is_reported_once_and_retried(log: WrittenLog, monke
     log.path.mkdir()
     assert reader.lines() == ["one"]
     assert reader.lines() == []
-    assert reader.told == [f"{log.path}: is not a regular file: trying again"]
+    assert reader.reports == [f"{log.path}: is not a regular file: trying again"]
 
     log.path.rmdir()
     log.write("two\n")

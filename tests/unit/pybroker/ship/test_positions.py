@@ -85,7 +85,7 @@ def test_new_file_with_a_reused_inode_is_read_from_the_start(log: WrittenLog) ->
     reader = resumed(log, reached, since_ns=time.time_ns())
 
     assert reader.lines() == ["other first bytes", "new"]
-    assert reader.told == [f"{log.path}: the file that was sent to byte 8 was removed or compressed"]
+    assert reader.reports == [f"{log.path}: the file that was sent to byte 8 was removed or compressed"]
 
 
 def test_file_shorter_than_the_position_is_another(log: WrittenLog) -> None:

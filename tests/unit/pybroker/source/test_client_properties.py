@@ -49,7 +49,7 @@ def test_properties_without_effect_on_rows_are_ignored(name: str, value: str) ->
     ],
 )
 def test_unsupported_properties_are_rejected(name: str) -> None:
-    """Else rows could be read uncommitted, written without a transaction, or sent unencrypted."""
+    """Ignored properties could read rows uncommitted, write without a transaction, or send unencrypted."""
     with pytest.raises(UnusableOption, match=rf"'kafka\.{name}'.*isolation\.level") as refused:
         read_client_properties({**SERVERS, f"kafka.{name}": "hidden"})
     assert "hidden" not in str(refused.value)

@@ -47,7 +47,7 @@ def schema(*names: str) -> StructType:
 
 
 def test_arrow_types_are_those_that_spark_expects() -> None:
-    """Else it rejects the first batch."""
+    """Spark rejects the first batch of any other type."""
     assert to_arrow_schema(schema(*COLUMNS), timezone="UTC").equals(arrow_schema(COLUMNS))
 
 

@@ -54,7 +54,7 @@ def test_marks_keep_the_last_record_of_each_key(found: list[list[bytes | None]],
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.integers(0, PLACES - 1)), max_size=200), st.data())
 def test_dict_and_table_give_the_same_result(found: list[tuple[bytes | None, int]], data: st.DataObject) -> None:
-    """Also when the table is as full as possible. None is not a key, and offsets before the start are skipped."""
+    """The table may be as full as possible. None is not a key, and offsets before the start are skipped."""
     start = data.draw(st.sampled_from([7, 107]))
     keys, offsets = [key for key, _ in found], sorted(7 + place for _, place in found)
     exact, table = DictKeys(start, 1 << 20), TableKeys(start, len(set(keys)))

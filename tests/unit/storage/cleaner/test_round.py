@@ -116,7 +116,7 @@ def test_tombstone_gets_a_horizon_and_is_removed_after_it(tmp_path: Path) -> Non
 
 
 def test_batch_without_dropped_records_is_copied_unchanged(tmp_path: Path) -> None:
-    """Also a compressed batch is copied byte for byte."""
+    """A compressed batch is copied byte for byte."""
     log = make(tmp_path, CONFIG)
     batches = [
         several((b"a-%d" % number, b"x" * 50), (b"b-%d" % number, b"y"), codec=Codec.ZSTD) for number in range(3)

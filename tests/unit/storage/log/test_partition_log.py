@@ -85,7 +85,7 @@ def test_markers_are_checked(tmp_path: Path) -> None:
 
 
 def test_leader_epochs_begin_at_their_first_batch(tmp_path: Path) -> None:
-    """Or at the end of the log when a leader takes over."""
+    """When a leader takes over, its epoch begins at the end of the log."""
     log = open_log(tmp_path)
     log.assign_leader_epoch(0)
     append(log, batch(), leader_epoch=0)

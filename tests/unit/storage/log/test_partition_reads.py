@@ -12,8 +12,8 @@ from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.segment.files import LOG_SUFFIX, file_name
+from tests.support.batch_values import patch_in_place
 from tests.support.logs import T0, append, batch, bytes_of, close, open_log, read_all, sized
-from tests.support.stored_batches import patch_in_place
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 

@@ -179,7 +179,7 @@ def test_hold_covers_size_limits_but_not_deleted_records(tmp_path: Path) -> None
 
 
 def test_nothing_is_held_without_a_reader(tmp_path: Path) -> None:
-    """Even if the topic is configured for it."""
+    """The configuration of the topic alone holds nothing."""
     manager, log = manager_with(tmp_path, config(retention_ms=10_000, retention_hold_max_bytes=10_000))
     filled(log)
     run_retention(manager, T0 + DAY)

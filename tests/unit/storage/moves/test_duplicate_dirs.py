@@ -54,7 +54,7 @@ def test_longer_one_of_log_and_copy_is_kept(tmp_path: Path, lengths: tuple[int, 
 @pytest.mark.parametrize("lengths", [(3, 5), (5, 3), (4, 4)], ids=str)
 @pytest.mark.parametrize("knows", "ab")
 def test_deleted_records_stay_deleted(tmp_path: Path, lengths: tuple[int, int], knows: str) -> None:
-    """Whichever log knows it, and even if the process dies before the next checkpoint. The kept log is on the disk."""
+    """Either log may know of the deletion, and the process may die before the next checkpoint."""
     for name, length in zip("ab", lengths, strict=True):
         twin(tmp_path / name, *(b"%d" % number for number in range(length)))
     alone = manager_of(tmp_path / knows)

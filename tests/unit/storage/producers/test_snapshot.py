@@ -30,7 +30,7 @@ def test_producers_are_in_the_order_of_a_hash_map() -> None:
 
 
 def test_last_batch_alone_is_kept(tmp_path: Path) -> None:
-    """Also a producer without batches, which is known only by its marker."""
+    """A producer without batches is known only by its marker."""
     batches = [BatchMetadata(number, 10 + number, 0, 99) for number in range(3)]
     entries = [ProducerEntry(1, 2, 3, 99, 12, batches), ProducerEntry(2, 5, 6, 77)]
     path = str(tmp_path / "x.snapshot")

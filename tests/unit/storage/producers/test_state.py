@@ -50,7 +50,7 @@ def test_batches_follow_each_other() -> None:
 
 
 def test_impossible_epoch_is_rejected() -> None:
-    """Also for an unknown producer; -1, no epoch, is accepted as in Kafka."""
+    """An unknown producer's is rejected too; -1, no epoch, is accepted as in Kafka."""
     with pytest.raises(InvalidProducerEpoch):
         Appender().append(0, epoch=-2)
     assert Appender().append(0, epoch=-1) is None

@@ -108,7 +108,7 @@ def test_manifest_is_used_once(root: Path) -> None:
 
 
 def test_shutdown_inspects_only_changed_logs(root: Path) -> None:
-    """Also logs that were opened are not inspected if they did not change."""
+    """Logs that were opened are not inspected if they did not change."""
     fs = Watched()
     manager = started(root, fs)
     for key in KEYS:

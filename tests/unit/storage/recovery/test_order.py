@@ -44,7 +44,7 @@ def test_a_log_that_lacks_a_file(missing: str) -> None:
     + [f"{3:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".txnindex")],
 )
 def test_a_log_with_something_unfinished(more: str) -> None:
-    """Or with a part of a segment."""
+    """A log with a part of a segment is not in order either."""
     assert not is_in_order(CLOSED | {more}, 9, 0)
 
 

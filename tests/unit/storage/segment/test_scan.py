@@ -35,7 +35,7 @@ def test_recorded_logs_of_all_formats(dump: Path) -> None:
 
 @pytest.mark.parametrize("window", [61, 100, 200, 1 << 20])
 def test_wrong_checksum_is_found_with_any_window(window: int, tmp_path: Path) -> None:
-    """Also of batches larger than the window, whose checksum is computed in pieces."""
+    """The checksum of a batch larger than the window is computed in pieces."""
     one, two = batch(bytes(300)), batch(bytes(400))
     path = tmp_path / "log"
     path.write_bytes(one + two)

@@ -12,8 +12,8 @@ from storage.open_files import OpenFiles
 from storage.position_cache import BatchPosition
 from storage.segment.scan import Entry, scan_entries
 from storage.segment.segment import Segment
+from tests.support.batch_values import patch_in_place
 from tests.support.logs import T0, batch, sized
-from tests.support.stored_batches import patch_in_place
 
 #: Sizes and timestamps of one-record batches from the samples, from offset 256715 on (S4.16, S5.8).
 SAMPLE_SIZES = [7882, 7895, 7990, 8023, 7989, 8075, 8041, 7980, 8000]

@@ -189,7 +189,7 @@ def test_swap_files_are_renamed(directory: Path) -> None:
 
 
 def test_partition_without_segments_is_a_finding(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also if no topic has it."""
+    """A partition without a topic is reported as well."""
     (directory / "ghost-0").mkdir()
     assert {each.kind for each in errors(directory)} == {Kind.RECORDS, Kind.TOPIC_ID, Kind.STRAY}
     assert main([str(directory), "--repair"]) == 1
@@ -221,7 +221,7 @@ def test_lost_recovery_points_are_one_finding(directory: Path, content: bytes | 
 
 
 def test_repair_writes_checkpoints_once(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also if a log was truncated and entries were wrong before."""
+    """A log may have been truncated, and entries may have been wrong before."""
     flip(directory / f"{PLAIN}.log", 300)
     path = directory / "recovery-point-offset-checkpoint"
     replace(path, b"\nplain 0 ", b"\nplain 0 9")

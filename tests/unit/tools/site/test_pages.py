@@ -33,7 +33,7 @@ def test_each_api_has_a_page_with_its_fields() -> None:
 
 @pytest.mark.parametrize("command", sorted(modules()))
 def test_page_of_a_command_has_each_option(command: str) -> None:
-    """Also those of its actions."""
+    """The page has the options of the command's actions, too."""
     page = reference_pages()[f"reference/commands/{command}.md"]
     parser = parser_of(command)
     options = [
@@ -91,7 +91,8 @@ def test_links_lead_to_pages_of_the_site() -> None:
     )
 
 
-def test_rows_get_anchors_and_apis_links() -> None:
-    """The first cell of a row is a key, or a number and an API."""
-    assert with_anchors("| `a.b` | c |") == '| <a id="a.b"></a>`a.b` | c |'
+def test_items_get_anchors_and_apis_links() -> None:
+    """An item begins with a key or a metric, a row with a number and an API."""
+    assert with_anchors("- `a.b`: c") == '- <a id="a.b"></a>`a.b`: c'
+    assert with_anchors("- `a_b{d}`: c") == '- <a id="a_b"></a>`a_b{d}`: c'
     assert with_api_links("| 0 | Produce | 0-13 |") == "| 0 | [Produce](../reference/apis/produce.md) | 0-13 |"

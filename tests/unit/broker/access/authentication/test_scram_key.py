@@ -18,7 +18,7 @@ def test_the_key_is_created_once(tmp_path: Path) -> None:
 
 
 def test_the_key_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    """Also if an interrupted start left a file of its name."""
+    """A file of that name, left by an interrupted start, does not change the permissions."""
     left = tmp_path / f"{KEY_FILE}.tmp"
     left.write_bytes(b"")
     left.chmod(0o644)

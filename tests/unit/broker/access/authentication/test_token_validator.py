@@ -22,7 +22,7 @@ from runtime.deferred import Deferred
 from runtime.timers import Timers
 from security.sasl.oauthbearer import LATEST_MS, InvalidToken
 from tests.support.fake_loop import FakeLoop
-from tests.support.tokens import Provider
+from tests.support.sasl import Provider
 
 REFRESH_MS, BACKOFF_MS = 60_000, 1_000
 KEYS = "sasl.oauthbearer."
@@ -135,16 +135,16 @@ def test_forged_tokens_are_rejected(provider: Provider, tmp_path: Path) -> None:
 
 def test_shared_secrets_are_not_used_as_keys(tmp_path: Path) -> None:
     provider = Provider(tmp_path)
-    provider.tell({"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "kid": "shared"})
+    provider.publish({"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "kid": "shared"})
     assert "shared" not in read_keys(provider.url)
 
 
 def test_a_new_key_is_found_soon_at_a_limited_rate(tmp_path: Path) -> None:
     provider, loop = Provider(tmp_path), FakeLoop()
     jwks = jwks_of(provider, loop)
-    provider.turn_over(tell=False)
+    provider.turn_over(publish=False)
     assert jwks.key(provider.key_id) is None
-    provider.tell()
+    provider.publish()
     assert jwks.key(provider.key_id) is None
     loop.advance(BACKOFF_MS)
     jwks.key(provider.key_id)
@@ -216,7 +216,7 @@ def test_an_unusable_key_does_not_affect_the_others(
     tmp_path: Path, useless: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     provider = Provider(tmp_path)
-    provider.tell(useless)
+    provider.publish(useless)
     assert list(read_keys(provider.url)) == [provider.key_id]
     assert "left out" in caplog.text
 

@@ -49,7 +49,7 @@ def topic_data(*names: str) -> list[Struct]:
 
 @pytest.mark.parametrize("later", [False, True])
 def test_rejected_items_come_after_the_allowed_ones(later: bool) -> None:
-    """Also if the handler answers later."""
+    """The order is the same if the handler answers later."""
 
     def reply(request: Struct) -> Any:
         return Deferred.resolved(produced(request)) if later else produced(request)

@@ -12,21 +12,18 @@ from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from runtime.kafka_loggers import meaning
-from tests.support.group_broker import GroupBroker, code_of
-from tests.support.group_calls import commit, failing_for, fetched, heartbeat, join, stable_member
+from tests.support.group_broker import (
+    GroupBroker,
+    code_of,
+    commit,
+    failing_for,
+    fetched,
+    heartbeat,
+    join,
+    stable_member,
+)
 
-
-@pytest.fixture(autouse=True)
-def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All groups are loaded at the start, however slow the machine is."""
-    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
-
-
-@pytest.fixture
-def broker() -> GroupBroker:
-    broker = GroupBroker()
-    broker.controller.add("t")
-    return broker
+pytestmark = pytest.mark.usefixtures("patient_start")
 
 
 def test_without_the_topic_no_coordinator_is_available(broker):

@@ -8,21 +8,9 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
-from tests.support.group_broker import GroupBroker, code_of
-from tests.support.group_calls import commit, failing_for, fetched, heartbeat, stable_member
+from tests.support.group_broker import code_of, commit, failing_for, fetched, heartbeat, stable_member
 
-
-@pytest.fixture(autouse=True)
-def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All groups are loaded at the start, however slow the machine is."""
-    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
-
-
-@pytest.fixture
-def broker() -> GroupBroker:
-    broker = GroupBroker()
-    broker.controller.add("t")
-    return broker
+pytestmark = pytest.mark.usefixtures("patient_start")
 
 
 def test_requests_during_loading_are_retried(broker, monkeypatch):

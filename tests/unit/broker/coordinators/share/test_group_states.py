@@ -1,8 +1,5 @@
 """Share groups in one broker, end to end: records across restarts, sessions, locks, offsets, deletion."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.coordinators.share.fetching import _batches_of
@@ -30,7 +27,7 @@ from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE
 from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from storage.log.partition_log import PartitionLog
-from tests.support import share_offsets
+from tests.support import share_requests
 from tests.support.data_client import batch
 from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.share_requests import fetch_of
@@ -42,20 +39,7 @@ FEW = {
 }
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[ShareBroker]:
-    made = ShareBroker(tmp_path, FEW)
-    made.create("t")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def member(broker: ShareBroker) -> ShareMemberClient:
-    """A member of the group, which starts at the first record."""
-    client = broker.member()
-    client.configure(share_auto_offset_reset="earliest")
-    return client.enter()
+pytestmark = pytest.mark.broker(ShareBroker, FEW)
 
 
 def offsets(broker: ShareBroker, group: str = "g") -> list[tuple[int, int, int]]:
@@ -327,10 +311,10 @@ def test_offsets_of_repeated_topics_are_merged(broker: ShareBroker, member: Shar
     """A topic without partitions in the request is answered if it exists."""
     broker.create("u", 3)
     member.beat(-1)
-    assert share_offsets.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
-    assert share_offsets.alter(member, ("u", {}), ("unknown", {})) == "NONE [('u', [])]"
+    assert share_requests.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
+    assert share_requests.alter(member, ("u", {}), ("unknown", {})) == "NONE [('u', [])]"
     offsets_text = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unknown', [(0, -1)])]"
-    assert share_offsets.describe(member, ("u", [1, 1]), ("unknown", [0]), ("u", [0, 2, 1])) == offsets_text
+    assert share_requests.describe(member, ("u", [1, 1]), ("unknown", [0]), ("u", [0, 2, 1])) == offsets_text
 
 
 def test_deleted_topic_deletes_its_states(broker: ShareBroker, member: ShareMemberClient):

@@ -71,7 +71,7 @@ def test_leaving_member_releases_its_records():
 
 
 def test_last_delivery_archives_the_record():
-    """Also when the lock expires without an acknowledgement."""
+    """A lock that expires without an acknowledgement counts as a delivery."""
     limits = Limits(delivery_count=2)
     flight = begun()
     flight.acquire([(0, 0)], wanted(), limits, 0)

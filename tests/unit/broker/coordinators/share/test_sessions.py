@@ -1,30 +1,11 @@
 """Sessions of share groups: partitions in responses, and requests with errors."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.share_fetch import SHARE_FETCH
-from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
+from tests.support.share_broker import ShareBroker, ShareMemberClient
 from tests.support.share_requests import NOTHING, acknowledge, fetch, fetch_of
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[ShareBroker]:
-    made = ShareBroker(tmp_path, SETTINGS)
-    made.create("t")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def member(broker: ShareBroker) -> ShareMemberClient:
-    """A member of the group, which starts at the first record."""
-    client = broker.member()
-    client.configure(share_auto_offset_reset="earliest")
-    return client.enter()
 
 
 def test_acknowledgements_are_answered_by_partition(broker: ShareBroker, member: ShareMemberClient):

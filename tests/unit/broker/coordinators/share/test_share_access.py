@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from broker.access.authorization.guard import Guard
@@ -36,12 +33,7 @@ class Guarded(ShareBroker):
         )
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Guarded]:
-    made = Guarded(tmp_path, SETTINGS)
-    made.create("t")
-    yield made
-    made.close()
+pytestmark = pytest.mark.broker(Guarded, SETTINGS)
 
 
 @pytest.fixture
@@ -79,7 +71,7 @@ def test_session_of_another_user_returns_nothing(broker: Guarded, member: ShareM
 
 
 def test_session_opens_without_read_access(broker: Guarded, member: ShareMemberClient):
-    """Else the client's session epoch would differ."""
+    """Without a session, the client's session epoch would differ."""
     broker.let()
     assert member.share_fetch(wait_ms=0) == REFUSED
     assert member.share_fetch(wait_ms=0) == REFUSED

@@ -1,13 +1,10 @@
 """A share group that starts at a timestamp within a batch that a background thread has to search."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from metadata.delete_topics import TopicReference
 from protocol.messages.share_fetch import SHARE_FETCH
-from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
+from tests.support.share_broker import ShareBroker, ShareMemberClient
 from tests.support.share_requests import fetch_of
 
 #: More records than are searched on the loop.
@@ -15,16 +12,13 @@ LARGE = 600
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[ShareBroker]:
+def broker(broker: ShareBroker) -> ShareBroker:
     """A broker with an old batch of three records and a large new one."""
-    made = ShareBroker(tmp_path, SETTINGS)
-    made.create("t")
-    made.fill(3)
-    made.advance(120_000)
-    made.fill(LARGE)
-    made.workers.held = True
-    yield made
-    made.close()
+    broker.fill(3)
+    broker.advance(120_000)
+    broker.fill(LARGE)
+    broker.workers.held = True
+    return broker
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def offset_committed(reply: Deferred[Struct]) -> str:
 
 
 def test_records_follow_the_flushed_join(broker: TxnBroker):
-    """Else a power loss could leave an open transaction that its coordinator does not know."""
+    """In another order, a power loss could leave an open transaction that its coordinator does not know."""
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = write(broker)
     broker.advance(1_000)
@@ -181,7 +181,7 @@ def test_add_partitions_is_answered_once_flushed(broker: TxnBroker, version: int
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_markers_follow_the_flushed_decision(broker: TxnBroker, committed: bool):
-    """Else a power loss could leave markers of a commit, and the coordinator would abort at the timeout."""
+    """In another order, a power loss could leave markers of a commit that the coordinator aborts at the timeout."""
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, TRANSACTION_STATE)
@@ -242,7 +242,7 @@ def test_unloaded_coordinator_flushes_nothing(broker: TxnBroker):
 
 
 def test_transaction_completes_once_markers_are_flushed(broker: TxnBroker):
-    """Else a power loss could remove a marker for good, and readers of committed records would wait for ever."""
+    """A power loss could remove an unflushed marker, and readers of committed records would wait for ever."""
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, "t")

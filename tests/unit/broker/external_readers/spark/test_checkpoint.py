@@ -59,7 +59,7 @@ def test_unchanged_checkpoint_is_not_read_again(archive: Path) -> None:
 
 
 def test_query_follows_topics_from_partition_0_on(archive: Path) -> None:
-    """Else its partitions were assigned. A pipeline records which of both applies."""
+    """Partitions that start elsewhere were assigned. A pipeline records which of both applies."""
     os.utime(archive / "metadata", (1_000, 1_000))
     before = read_checkpoint(str(archive))
     assert (before.followed(), before.begun_ms) == ({"orders": 2, "clicks": 1}, 1_000_000)

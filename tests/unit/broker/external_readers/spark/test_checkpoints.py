@@ -86,7 +86,7 @@ def test_unreadable_query_keeps_its_position(folder: Path) -> None:
 
 
 def test_removed_query_is_forgotten(folder: Path) -> None:
-    """But if a configured path is missing, it is a problem, and queries below it keep their positions."""
+    """If a configured path is missing, it is a problem, and queries below it keep their positions."""
     running = Checkpoints([str(folder)])
     running.look()
     shutil.rmtree(folder / "two-sources")

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from broker.observability.metrics.metric_table import METRICS
-from tests.support.config_facts import config_facts
+from tests.support.schema_facts import config_facts
 
 ROOT = Path(__file__).resolve().parents[5]
 PAGE = ROOT / "docs/reference/dashboards.md"

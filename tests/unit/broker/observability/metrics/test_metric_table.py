@@ -44,7 +44,7 @@ def test_known_metrics_exist_with_their_labels() -> None:
 
 
 def test_meters_are_counters_without_per_second() -> None:
-    """Also if the MBean's domain has a dot, or its name dashes."""
+    """The MBean's domain may have a dot, and its name dashes."""
     meter = kafka("network", "RequestMetrics", "RequestsPerSec", ("request",), "Requests.")
     gauge = kafka("coordinator.group", "Some", "with-dashes", (), "A number.")
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from broker.observability.telemetry.otlp import MOST_ATTRIBUTES, DataPoint, read_points
 from broker.observability.telemetry.protobuf import Malformed
-from tests.support.otlp import CUMULATIVE, attribute, counter, field, gauge, point, report, varint
+from tests.support.telemetry import CUMULATIVE, attribute, counter, field, gauge, point, report, varint
 
 REPORT = report(
     gauge("a.rate", point(1.5), point(2.5, node_id=7, topic="t", share=0.5)),

@@ -23,8 +23,8 @@ from broker.observability.telemetry.protobuf import (
     tag,
     text,
 )
-from tests.support.otlp import field
 from tests.support.scale import scaled
+from tests.support.telemetry import field
 
 
 def read(data: bytes) -> list[tuple[int, int | bytes]]:

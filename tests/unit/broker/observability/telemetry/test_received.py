@@ -15,7 +15,7 @@ from broker.observability.telemetry.received import (
 )
 from protocol.error_codes import ErrorCode
 from protocol.records.compression import Codec, compress
-from tests.support.otlp import counter, gauge, point, report
+from tests.support.telemetry import counter, gauge, point, report
 
 ABOUT = {"client_id": "me", "client_instance_id": "one"}
 MAX_BYTES = 1 << 20

@@ -259,7 +259,7 @@ def test_static_member_may_leave_for_a_session(h: ConsumerHarness) -> None:
 
 
 def test_empty_classic_group_is_replaced(h: ConsumerHarness) -> None:
-    """Also a group with offsets only, which stay."""
+    """Offsets of the replaced group stay."""
     h.commit({("t", 0): 7})
     h.enter_consumer("a")
     assert h.shard.offsets.get("g", "t", 0).offset == 7  # type: ignore[union-attr]

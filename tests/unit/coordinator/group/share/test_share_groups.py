@@ -19,10 +19,9 @@ from coordinator.group.share.offsets import alter, begin_delete, finish_delete, 
 from coordinator.group.share.records import TopicStates
 from protocol.error_codes import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
-from tests.support import simple_assignor
 from tests.support.consumer_groups import by_name, topic_id
 from tests.support.scale import scaled
-from tests.support.share_groups import CALLER, ShareHarness, ShareTopics
+from tests.support.share_groups import CALLER, ShareHarness, ShareTopics, simply_assigned
 
 ALL = {"t": [0, 1, 2, 3]}
 
@@ -200,7 +199,7 @@ def test_group_is_full():
 
 
 def test_silent_member_is_removed(h):
-    """Also a loaded member that does not return."""
+    """A loaded member that does not return is removed as well."""
     h.beat("a", 0, ["t"])
     again = h.reloaded()
     assert TimerKey("initialize", "g") in again.timers
@@ -323,7 +322,7 @@ def test_assignments_equal_a_simple_model(reads, counts, had, alike):
         member: {(topic, each) for topic, parts in target.items() for each in parts}
         for member, target in targets.items()
     }
-    assert given == simple_assignor.assign(spec, last)
+    assert given == simply_assigned(spec, last)
 
 
 STEPS = st.lists(

@@ -144,7 +144,7 @@ def test_offsets_expire_where_they_are_not_in_use(h: StreamsHarness) -> None:
 
 
 def test_members_commit_at_their_epoch(h: StreamsHarness) -> None:
-    """Also at an earlier epoch, for tasks owned since then."""
+    """An earlier epoch is valid for tasks owned since then."""
     h.enter_streams("a")
     h.enter_streams("b")
     h.follow("a")

@@ -71,8 +71,9 @@ def test_properties_of_all_sources_are_merged(folder: Path) -> None:
 
 def test_empty_address_is_an_error() -> None:
     """It does not mean the default address."""
-    with pytest.raises(UsageError, match="which broker"):
-        connection("", 1)
+    for text in ("", " ", ",", " , "):
+        with pytest.raises(UsageError, match="which broker"):
+            connection(text, 1)
     with pytest.raises(UsageError, match="which broker"):
         connection(None, 1, properties=[("bootstrap.servers", "")])
 

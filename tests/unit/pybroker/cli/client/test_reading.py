@@ -25,6 +25,7 @@ class FakeSession:
 
     def __init__(self, **topics: int) -> None:
         self.topics = topics
+        self.offline: set[tuple[str, int]] = set()
         self.admin = SimpleNamespace(poll=lambda timeout: 0)
 
     def starts(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -71,7 +72,8 @@ class Cluster:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, line: str, *messages: Message, **topics: int) -> None:
         monkeypatch.setattr(reading, "LOOK_EVERY_S", 0)
-        monkeypatch.setattr(Topics, "there", lambda _, session: described(session.topics))
+        monkeypatch.setattr(Topics, "there", lambda _, session: described(session))
+        monkeypatch.setattr(reading, "describe", lambda session, names, if_there: described(session))
         self.session = FakeSession(**topics)
         self.consumer = FakeConsumer(*messages)
         self.options = command_line().parse(line.split())
@@ -82,10 +84,15 @@ class Cluster:
         self.printer = Printer(session, consumer, self.options, self.reading, None)
 
 
-def described(topics: dict[str, int]) -> list[TopicDescription]:
+def described(session: FakeSession) -> list[TopicDescription]:
     found = [
-        SimpleNamespace(name=name, partitions=[SimpleNamespace(id=each) for each in range(count)])
-        for name, count in topics.items()
+        SimpleNamespace(
+            name=name,
+            partitions=[
+                SimpleNamespace(id=each, leader=None if (name, each) in session.offline else 1) for each in range(count)
+            ],
+        )
+        for name, count in session.topics.items()
     ]
     return cast("list[TopicDescription]", found)
 
@@ -149,3 +156,43 @@ def test_regex_matches_whole_names() -> None:
 
 def described_with_internal(names: list[str]) -> list[SimpleNamespace]:
     return [SimpleNamespace(name=name, is_internal=name.startswith("__")) for name in names]
+
+
+def last_records(*partitions: int) -> list[Message]:
+    """The last record of each of these partitions of the topic `a`."""
+    return [Message("a", each, WRITTEN - 1, b"", b"%d" % each) for each in partitions]
+
+
+def test_offline_partition_is_reported_after_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    cluster = Cluster(monkeypatch, "a --from-beginning --until-end", *last_records(0, 2), a=4)
+    cluster.session.offline = {("a", 1), ("a", 3)}
+    cluster.reading.begin()
+    assert cluster.consumer.reads == {("a", 0, 0), ("a", 2, 0)}
+    with pytest.raises(CommandError, match=r"^partitions without a leader were not read to their end: a-1, a-3$"):
+        cluster.printer.run()
+    assert capsysbinary.readouterr().out == b"0\n2\n"
+
+
+def test_offline_partition_does_not_matter_to_a_full_count(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    cluster = Cluster(monkeypatch, "a --from-beginning --until-end --max-messages 1", *last_records(0), a=2)
+    cluster.session.offline = {("a", 1)}
+    cluster.reading.begin()
+    cluster.printer.run()
+    assert capsysbinary.readouterr().out == b"0\n"
+
+
+def test_partition_that_stays_without_a_leader_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An election leaves a partition without a leader, too, but not for two looks."""
+    cluster = Cluster(monkeypatch, "a --from-beginning --until-end", a=2)
+    cluster.reading.begin()
+    looks: list[set[tuple[str, int]]] = [{("a", 0)}, {("a", 1)}, {("a", 1)}]
+    for offline in looks:
+        assert cluster.reading.offline == []
+        cluster.session.offline = offline
+        cluster.reading.look_again()
+    assert cluster.reading.offline == [("a", 1)]
+    assert cluster.reading.ends == {("a", 0): WRITTEN}

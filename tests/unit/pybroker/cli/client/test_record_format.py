@@ -89,7 +89,7 @@ def test_json_of_binary_values_is_valid() -> None:
 
 
 def test_nested_json_is_valid() -> None:
-    """Also with half of a surrogate pair, which programs write."""
+    """Programs write strings with half of a surrogate pair."""
     line = as_json(Record(key=b'{"a": "\\ud800"}'), "text", ["key"])  # type: ignore[arg-type]
     assert b'"key": {"a": "\\ud800"}' in line
     assert json.loads(line.decode())["key"] == {"a": "\ud800"}
