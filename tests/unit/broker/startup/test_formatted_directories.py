@@ -16,7 +16,7 @@ from metadata.registration import feature_levels, feature_records
 from protocol.messages.cluster_metadata import FeatureLevelRecord
 from security.sasl.scram_credential import BY_SASL_NAME
 from storage.errors import CorruptFile, DirectoryRefused
-from tests.support.metadata_log import LOGS, stored_records
+from tests.support.metadata_log import stored_records
 from tests.support.nodes import contents, crash, start, write
 
 FORMATTED = Path(__file__).parents[3] / "data" / "formatted"
@@ -74,8 +74,7 @@ def test_user_of_a_formatted_directory_can_log_in(tmp_path: Path):
 @pytest.mark.parametrize("static", [True, False])
 def test_directory_of_4_4_keeps_its_features(static: bool, tmp_path: Path):
     """The level of 4.4, which Apache Kafka 4.3 does not open."""
-    name = "v4.4.0-formatted-static" if static else "v4.4.0-formatted"
-    node = start(Path(shutil.copytree(LOGS / name, tmp_path / "logs")))
+    node = start(formatted("v4.4.0-static" if static else "v4.4.0", tmp_path))
     assert node.image.features == {**FEATURES_4_3, "metadata.version": 33, "share.version": 2}
     node.close(2000)
 
