@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +83,7 @@ def _reader(options: argparse.Namespace) -> LineReader | None:
 
 
 def _follow(options: argparse.Namespace, target: Target) -> None:
+    from pybroker.ship.default_position import default_position
     from pybroker.ship.positions import PositionFile
     from pybroker.ship.shipment import Stop, begin, follow
 
@@ -112,12 +113,6 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
         print(json.dumps({"topic": target.topic, "lines": count}))
     else:
         _report(f"{count} line{' is' if count == 1 else 's are'} in {target.topic}")
-
-
-def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
-    """Return the default position file of a topic."""
-    state = Path(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
-    return state / "pybroker" / f"{topic}@{re.sub(r'[^A-Za-z0-9.-]', '_', bootstrap)}.json"
 
 
 def command_line() -> OneLineParser:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pybroker.ship.lines import Line
 from pybroker.ship.log_file import LogFile, last_line_start
+from pybroker.ship.neighbours import Neighbours
 from pybroker.ship.positions import Position
-from pybroker.ship.rotation import copy_of, locate, rotated_since
+from pybroker.ship.rotation import compressed_since, copy_of, locate, rotated_since
 
 # A program writes to the old file until it learns of the rotation: nginx, for example, by a signal.
 _QUIET_NS = 2_000_000_000
@@ -38,6 +39,12 @@ class Follower:
         self._files: deque[LogFile] = deque()  # the first is being read, the last has the name of the log
         self._finished: deque[LogFile] = deque(maxlen=_REMEMBERED_FILES)
         self._refused = ""
+        self._neighbours = Neighbours(path)
+
+    @property
+    def others(self) -> list[Position]:
+        """Return the files beside the log that are never sent, though they have the name of a rotated file."""
+        return self._neighbours.others
 
     def start(self, *, from_beginning: bool) -> Position | None:
         """Begin with a log that was never followed; return where. A missing log begins when it is created.
@@ -46,24 +53,32 @@ class Follower:
         """
         try:
             offset = 0 if from_beginning else last_line_start(self.path, self._max)
-            self._files.append(LogFile(self.path, self._max, offset))
+            self._add(LogFile(self.path, self._max, offset))
         except FileNotFoundError:
+            self._neighbours.look(None, lambda: not self.path.exists())
             return None
+        self._look_around()
         return self._files[0].position_at(offset)
 
-    def resume(self, position: Position | None, since_ns: int) -> None:
+    def resume(self, position: Position | None, since_ns: int, others: Iterable[Position] = ()) -> None:
         """Resume after a position that was written at `since_ns`, in whichever file has it now.
 
-        A log that was missing then may have been created and rotated since. Errors: OSError when it cannot be read.
+        A log that was missing then may have been created and rotated since. `others`: as this property was then.
+        Errors: OSError when it cannot be read.
         """
-        found = locate(self.path, position) if position is not None and position.head_bytes else None
+        self._neighbours = Neighbours(self.path, others)
+        found = None
+        if position is not None and position.head_bytes:
+            found = locate(self.path, position, self._neighbours)
         if position is not None and found is not None:
-            self._files.append(LogFile(found, self._max, position.offset))
+            self._add(LogFile(found, self._max, position.offset))
         else:
             if position is not None and position.offset:
                 self._report(f"{self.path}: the file that was sent to byte {position.offset} was removed or compressed")
-            for path in rotated_since(self.path, since_ns, ()):
+            for path in rotated_since(self.path, since_ns, (), self._neighbours):
                 self._append(path)
+        for path in compressed_since(self.path, since_ns):
+            self._report(f"{path}: was compressed before its lines could be sent: use logrotate's delaycompress")
         self.watch()
 
     def close(self) -> None:
@@ -82,9 +97,10 @@ class Follower:
             since_ns = last.modified_ns()
             if status is not None and last.has_inode(status):
                 if not (last.is_truncated() if last.has_head else last.was_written()):
+                    self._look_around()
                     return
                 since_ns = self._leave_truncated()
-            for path in rotated_since(self.path, since_ns, [*self._files, *self._finished]):
+            for path in rotated_since(self.path, since_ns, [*self._files, *self._finished], self._neighbours):
                 self._append(path)
         if status is not None:
             self._append(self.path, status)
@@ -101,6 +117,18 @@ class Follower:
             rest = file.rest()
             lines = [] if rest is None else [rest]
         return [(file, line) for line in lines]
+
+    def _look_around(self) -> None:
+        """Learn which files of the folder are not the log's, as no rotation is in progress."""
+        last = self._files[-1]
+
+        def is_unchanged() -> bool:
+            try:
+                return last.has_inode(self.path.stat()) and not last.is_truncated()
+            except OSError:
+                return False
+
+        self._neighbours.look(last, is_unchanged)
 
     def _is_finished(self, file: LogFile) -> bool:
         """Whether the file is complete: its successor has grown, and nothing was added for a while."""
@@ -119,13 +147,14 @@ class Follower:
         if not file.has_head:
             self._files.pop().close()
             return file.status.st_mtime_ns
-        copy = copy_of(self.path, file)
+        copy = copy_of(self.path, file, self._neighbours)
         if copy is None:
             file.is_cut_off = True
             content = f"its content after byte {file.line_start} is lost"
             self._report(f"{self.path}: was truncated, and no copy was found: {content}")
             return file.modified_ns()
-        self._files[-1] = LogFile(copy, self._max, file.line_start)
+        self._files.pop()
+        self._add(LogFile(copy, self._max, file.line_start))
         file.close()
         return self._files[-1].modified_ns()
 
@@ -139,6 +168,10 @@ class Follower:
             self._refused = refused
             return
         if expected is None or file.has_inode(expected):
-            self._files.append(file)
+            self._add(file)
         else:
             file.close()
+
+    def _add(self, file: LogFile) -> None:
+        self._files.append(file)
+        self._neighbours.add_ours(file)

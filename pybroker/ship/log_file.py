@@ -9,7 +9,8 @@ from pathlib import Path
 from pybroker.ship.lines import Line, LineSplitter
 from pybroker.ship.positions import Position
 
-_HEAD_BYTES = 4096
+#: The number of bytes at the start of a file by which it is recognised.
+HEAD_BYTES = 4096
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -28,7 +29,7 @@ class LogFile:
         self.is_cut_off = False
         """The file was truncated and no copy was found: its unread content is lost."""
         self._lines = LineSplitter(max_line_bytes, offset)
-        self._head = os.pread(self.fd, _HEAD_BYTES, 0)
+        self._head = os.pread(self.fd, HEAD_BYTES, 0)
 
     def close(self) -> None:
         os.close(self.fd)
@@ -58,9 +59,13 @@ class LogFile:
         except OSError:
             return False
 
+    def may_be_copied_to(self, head: bytes) -> bool:
+        """Whether a file that begins with `head`, and perhaps still grows, may be a copy of this one."""
+        return bool(self._head) and (self._head.startswith(head) or head.startswith(self._head))
+
     def is_truncated(self) -> bool:
         """Return whether bytes that were read were removed, even if the file has grown again since."""
-        head = os.pread(self.fd, _HEAD_BYTES, 0)
+        head = os.pread(self.fd, HEAD_BYTES, 0)
         if os.fstat(self.fd).st_size < self._lines.offset or not head.startswith(self._head):
             return True
         self._head = head

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 _VERSION = 1
+_NONE: Mapping[str, list[Position]] = {}
 
 
 class PositionFileError(Exception):
@@ -55,6 +56,8 @@ class PositionFile:
         self.path = path
         self.since_ns: dict[str, int] = {}
         """The time of the last update of each, in nanoseconds since 1970."""
+        self.others: dict[str, list[Position]] = {}
+        """By log, the files beside it that are never sent. Earlier versions ignore them."""
         self._topic = topic
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,17 +85,19 @@ class PositionFile:
     def close(self) -> None:
         os.close(self._lock)
 
-    def begin(self, positions: Mapping[str, Position | None]) -> None:
+    def begin(self, positions: Mapping[str, Position | None], others: Mapping[str, list[Position]] = _NONE) -> None:
         """Write positions of logs that had none; the times of the others stay, as they were not checked. OSError."""
         before = self.since_ns
-        self.write(positions)
+        self.write(positions, others)
         self.since_ns |= before
 
-    def write(self, positions: Mapping[str, Position | None]) -> None:
-        """Update positions in the file; those of other logs stay. Errors: OSError."""
+    def write(self, positions: Mapping[str, Position | None], others: Mapping[str, list[Position]] = _NONE) -> None:
+        """Update positions in the file, and files that are never sent; those of other logs stay. Errors: OSError."""
         self.positions = {**self.positions, **positions}
+        self.others = {path: files for path, files in {**self.others, **others}.items() if files}
         files = {path: position and asdict(position) for path, position in self.positions.items()}
-        text = json.dumps({"version": _VERSION, "topic": self._topic, "files": files}, indent=1)
+        beside = {path: [asdict(each) for each in each_others] for path, each_others in self.others.items()}
+        text = json.dumps({"version": _VERSION, "topic": self._topic, "files": files, "others": beside}, indent=1)
         written = self.path.with_name(f"{self.path.name}.new")
         with written.open("w") as file:
             file.write(text + "\n")
@@ -108,6 +113,7 @@ class PositionFile:
             found = json.loads(self.path.read_bytes())
             version, topic, files = found["version"], found["topic"], found["files"]
             positions = {str(path): value and _position(value) for path, value in files.items()}
+            self.others = {path: [_position(each) for each in files] for path, files in found.get("others", {}).items()}
         except FileNotFoundError:
             return {}
         except OSError as error:

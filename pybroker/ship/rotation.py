@@ -1,6 +1,7 @@
 """Find the earlier files of a log: renamed ones, or copies that were made before the log was truncated.
 
-They must be in the folder of the log, under any name. Compressed files are not read.
+They must be in the folder of the log, and not be compressed. A file that was read before is found by its inode and
+first bytes under any name, a copy by its first bytes. A file that was never read needs the name of a rotated file.
 """
 
 from __future__ import annotations
@@ -11,44 +12,57 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pybroker.ship.log_file import LogFile
+from pybroker.ship.neighbours import Neighbours
 from pybroker.ship.positions import Position
+from pybroker.ship.rotated_names import is_compressed_name, is_rotated_name
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z")
 
-
-def locate(path: Path, position: Position) -> Path | None:
+def locate(path: Path, position: Position, neighbours: Neighbours) -> Path | None:
     """Return the file of a position: the one with its inode and its first bytes, or else a copy of it."""
     entries = list(_regular_files(path.parent))
     same = [entry for entry, status in entries if position.has_inode(status) and _is_in(position, entry)]
     if not same and position.head_bytes:
-        same = [entry for entry, _ in entries if _is_rotated(path, entry) and _is_in(position, entry)]
+        same = [
+            entry
+            for entry, status in entries
+            if is_rotated_name(path, entry.name) and _is_in(position, entry) and not neighbours.is_other(entry, status)
+        ]
     return same[0] if same else None
 
 
-def copy_of(path: Path, truncated: LogFile) -> Path | None:
+def copy_of(path: Path, truncated: LogFile, neighbours: Neighbours) -> Path | None:
     """Return the copy that was made of a log before it was truncated."""
     for entry, status in _regular_files(path.parent) if truncated.has_head else ():
-        if _is_rotated(path, entry) and status.st_size >= truncated.line_start and truncated.begins_like(entry):
+        if (
+            is_rotated_name(path, entry.name)
+            and status.st_size >= truncated.line_start
+            and truncated.begins_like(entry)
+            and not neighbours.is_other(entry, status)
+        ):
             return entry
     return None
 
 
-def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile]) -> list[Path]:
+def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile], neighbours: Neighbours) -> list[Path]:
     """Return the earlier files that were written to since `since_ns`, oldest first, without the known ones."""
     found = [
         (status.st_mtime_ns, entry)
         for entry, status in _regular_files(path.parent)
-        if _is_rotated(path, entry)
+        if is_rotated_name(path, entry.name)
         and status.st_mtime_ns >= since_ns
         and not any(file.has_inode(status) and file.begins_like(entry) for file in known)
+        and not neighbours.is_other(entry, status)
     ]
     return [entry for _, entry in sorted(found)]
 
 
-def _is_rotated(path: Path, entry: Path) -> bool:
-    """Whether `entry` has the name of a rotated file, such as access.log.1 or access.log-20260101."""
-    name = entry.name
-    return name[: len(path.name) + 1] in {path.name + mark for mark in ".-_"} and not name.endswith(_COMPRESSED)
+def compressed_since(path: Path, since_ns: int) -> list[Path]:
+    """Return the compressed files of the log that were written to since `since_ns`."""
+    return [
+        entry
+        for entry, status in _regular_files(path.parent)
+        if is_compressed_name(path, entry.name) and status.st_mtime_ns >= since_ns
+    ]
 
 
 def _regular_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:

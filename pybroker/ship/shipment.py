@@ -65,13 +65,15 @@ def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: 
 def begin(logs: Sequence[Path], positions: PositionFile, max_line_bytes: int, *, from_beginning: bool) -> None:
     """Write the start of logs that have no position yet, so that a kill loses no line from now on. Errors: OSError."""
     new: dict[str, Position | None] = {}
+    others: dict[str, list[Position]] = {}
     for log in logs:
         if str(log) not in positions.positions:
             follower = Follower(log, max_line_bytes)
             new[str(log)] = follower.start(from_beginning=from_beginning)
+            others[str(log)] = follower.others
             follower.close()
     if new:
-        positions.begin(new)
+        positions.begin(new, others)
 
 
 class _Shipment:
@@ -91,7 +93,8 @@ class _Shipment:
             position = self._positions.positions[str(log)]
             follower = Follower(log, max_line_bytes, self._report)
             self._logs[follower] = Progress(position)
-            follower.resume(position, self._positions.since_ns[str(log)])
+            others = self._positions.others.get(str(log), ())
+            follower.resume(position, self._positions.since_ns[str(log)], others)
 
     def run(self, stop: Stop) -> None:
         """Send until a stop is requested. Errors: DeliveryError."""
@@ -136,11 +139,14 @@ class _Shipment:
 
     def _write_positions(self) -> None:
         reached = {str(follower.path): progress.position for follower, progress in self._logs.items()}
+        others = {str(follower.path): follower.others for follower in self._logs}
         self._written_s = time.monotonic()
-        if all(self._positions.positions.get(path) == position for path, position in reached.items()):
+        if all(self._positions.positions.get(path) == position for path, position in reached.items()) and all(
+            self._positions.others.get(path, []) == files for path, files in others.items()
+        ):
             return
         try:
-            self._positions.write(reached)
+            self._positions.write(reached, others)
             self._cannot_write = ""
         except OSError as error:  # the old positions stay valid: a restart sends more lines again
             if self._cannot_write != str(error):

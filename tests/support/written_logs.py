@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from pybroker.ship.follower import Follower
@@ -69,8 +70,8 @@ def from_beginning(log: WrittenLog, **options: int) -> Reader:
     return reader
 
 
-def resumed(log: WrittenLog, position: Position | None, since_ns: int = 0) -> Reader:
+def resumed(log: WrittenLog, position: Position | None, since_ns: int = 0, others: Iterable[Position] = ()) -> Reader:
     """Return another process's reader, after the first one's end."""
     reader = Reader(log)
-    reader.follower.resume(position, since_ns)
+    reader.follower.resume(position, since_ns, others)
     return reader

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli import produce
-from pybroker.cli.produce import default_position
 from tests.support.launch import obey_permissions
 
 
@@ -141,9 +140,3 @@ def test_unwritable_position_file_is_one_line(tmp_path: Path) -> None:
     position = tmp_path / "locked" / "position"
     code, printed = run("--topic", "t", "--follow", tmp_path / "log", "--position", position)
     assert (code, printed) == (1, f"{position}.lock: Permission denied")
-
-
-def test_topics_and_brokers_have_separate_position_files() -> None:
-    environ = {"XDG_STATE_HOME": "/state"}
-    assert default_position("t", "[::1]:9092,b:1", environ) == Path("/state/pybroker/t@___1__9092_b_1.json")
-    assert default_position("t", "b:1", {}) == Path.home() / ".local/state/pybroker/t@b_1.json"
