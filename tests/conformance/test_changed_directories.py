@@ -14,20 +14,15 @@ from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.nodes import contents
 
-#: What each broker reports, by the kind of change.
+_KAFKA = (
+    "Found unexpected metadata location in data directory `{other}/__cluster_metadata-0`"
+    " (the configured metadata directory is {metadata})."
+)
+_OURS = "{other}: has a metadata log (__cluster_metadata-0), but the configured metadata directory is {metadata}"
+#: What each broker reports if another directory has the metadata log, and if the new one is not even formatted.
 MESSAGES = {
-    "ours": {
-        "log": "{other}: has a metadata log (__cluster_metadata-0),"
-        " but the configured metadata directory is {metadata}",
-        "unformatted": "{metadata}: has no meta.properties, while {other} has one: is it mounted?",
-    },
-    "kafka": {
-        "log": (
-            "Found unexpected metadata location in data directory `{other}/__cluster_metadata-0` while the configured"
-            " metadata directory is `{metadata}`."
-        ),
-        "unformatted": "No `meta.properties` found in {metadata} (have you run `kafka-storage.sh` to format",
-    },
+    "ours": {"log": _OURS, "unformatted": "{metadata}: has no meta.properties, while {other} has one: is it mounted?"},
+    "kafka": {"log": _KAFKA, "unformatted": _KAFKA},
 }
 
 
