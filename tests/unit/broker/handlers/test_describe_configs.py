@@ -16,6 +16,7 @@ from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigs
 from protocol.schema import Struct
 from runtime import logs
 from tests.support.config_broker import ConfigBroker
+from tests.support.config_facts import config_facts
 from tests.support.wire_frames import recorded_frames
 
 TOOLS = Path(__file__).parents[3] / "data" / "tools"
@@ -70,6 +71,8 @@ def as_the_tool_prints(result: Struct) -> list[str]:
                4: "STATIC_BROKER_CONFIG", 5: "DEFAULT_CONFIG", 8: "DYNAMIC_GROUP_CONFIG"}  # fmt: skip
     lines = []
     for entry in sorted(result.configs, key=lambda entry: entry.name):
+        if entry.name in NEW_IN_4_4:
+            continue
         text = ", ".join(f"{sources[each.source]}:{each.name}={_null(each.value)}" for each in entry.synonyms)
         sensitive = str(entry.is_sensitive).lower()
         lines.append(f"  {entry.name}={_null(entry.value)} sensitive={sensitive} synonyms={{{text}}}")
@@ -78,6 +81,10 @@ def as_the_tool_prints(result: Struct) -> list[str]:
 
 def _null(value: str | None) -> str:
     return "null" if value is None else value
+
+
+NEW_IN_4_4 = frozenset(config_facts("changed-configs-4.3.1-to-4.4.0"))
+"""Keys that the recorded 4.3.1 did not have."""
 
 
 def recorded_lines(name: str) -> list[str]:

@@ -363,11 +363,11 @@ def test_failure_of_a_late_response_closes_the_connection(link, handlers, caplog
 
 
 def test_unknown_api_versions_version_gets_version_0(link):
-    """UNSUPPORTED_VERSION with the range of ApiVersions, as Kafka 4.3.1 answers (KIP-511)."""
+    """UNSUPPORTED_VERSION with the range of ApiVersions, as Kafka 4.4.0 answers (KIP-511)."""
     link = Link({API_VERSIONS: lambda ctx, request: API_VERSIONS.response()})
     link.receive(bytes.fromhex("00000019001200630000006a000573776565700007676f6c64656e04312e3000")[:29])
 
-    assert bytes.fromhex("000000100000006a002300000001001200000004") == bytes(link.transport.sent)
+    assert bytes.fromhex("000000100000006a002300000001001200000005") == bytes(link.transport.sent)
 
 
 def test_saturated_worker_pool_stops_receiving(link):
