@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from metadata.topic_names import INTERNAL_TOPICS, name_problem
+from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS, collision_problem, name_problem
 from storage.log_config import LogConfig
 
 from .combinations import retention_ms, roll_jitter_ms, roll_ms
@@ -26,6 +26,8 @@ UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
 _ALL_KEYS = {**TOPIC_KEYS, **LEGACY_TOPIC_KEYS}
 _FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in _ALL_KEYS}
 """The fields of LogConfig that are topic keys with underscores, and their keys."""
+#: The broker creates these topics itself.
+_RESERVED = (*INTERNAL_TOPICS, CLUSTER_METADATA)
 _FORMER_DEFAULTS = {
     "message.downconversion.enable": "log.message.downconversion.enable",
     "message.format.version": "log.message.format.version",
@@ -156,6 +158,8 @@ def declared_topics(broker: Values) -> tuple[DeclaredTopic, ...]:
         topic = _declared_topic(broker, entry)
         if topic.name in declared:
             raise ConfigError(_undeclarable(entry, "the topic is duplicate"))
+        if (reason := collision_problem(topic.name, (*declared, *_RESERVED))) is not None:
+            raise ConfigError(_undeclarable(entry, reason))
         declared[topic.name] = topic
     return tuple(declared.values())
 
@@ -163,7 +167,7 @@ def declared_topics(broker: Values) -> tuple[DeclaredTopic, ...]:
 def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
     name, *rest = (piece.strip() for piece in entry.split(":"))
     reason = name_problem(name)
-    if reason is None and name in INTERNAL_TOPICS:
+    if reason is None and name in _RESERVED:
         reason = "an internal topic cannot be declared"
     if reason is not None:
         raise ConfigError(_undeclarable(entry, reason))

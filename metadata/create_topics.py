@@ -17,7 +17,7 @@ from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, A
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.replica_placement import check_manual, new_partition, place_replicas
-from metadata.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
+from metadata.topic_names import CLUSTER_METADATA, collision_key, collision_problem, may_collide, name_problem
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord
 
@@ -139,8 +139,9 @@ def _check_name(image: MetadataImage, name: str) -> None:
     if problem is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if may_collide(name) and (others := image.colliding_names.get(collision_key(name))):
-        message = f"Topic '{name}' collides with existing topic: {min(others)}"
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        problem = collision_problem(name, others)
+        assert problem is not None
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
 
 def _check_configs(topic: NewTopic, check_config: ConfigCheck) -> dict[str, str]:

@@ -18,7 +18,12 @@ from msgspec import field
 
 from metadata.features import METADATA_VERSION
 from metadata.framing import UnknownRecord
-from metadata.partition_registration import UNASSIGNED_DIRECTORY, PartitionRegistration
+from metadata.partition_registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionRegistration,
+)
 from metadata.topic_names import collision_key, may_collide
 from protocol.schema import Struct
 
@@ -80,8 +85,13 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
         return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories)
 
     def has_directory(self, directory: bytes) -> bool:
-        """Return whether a log directory is online, as last reported; an unassigned one counts as online."""
-        return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories
+        """Return whether a log directory is online, as last reported (Kafka's DirectoryId.isOnline).
+
+        An unassigned or unknown directory counts as online, a lost one as offline.
+        """
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        return directory != LOST_DIRECTORY and (not self.log_directories or directory in self.log_directories)
 
 
 class ControllerRegistration(msgspec.Struct, frozen=True):

@@ -9,8 +9,11 @@ from protocol.schema import Struct
 
 NO_LEADER = -1
 
-UNASSIGNED_DIRECTORY = bytes(16)  # the broker has not reported in which of its log directories the replica is (KIP-858)
-LOST_DIRECTORY = bytes(15) + b"\x01"  # the log directory of the replica failed
+# Ids that stand for no log directory (KIP-858); Kafka's DirectoryId reserves the first hundred.
+MIGRATING_DIRECTORY = bytes(16)  # unknown: the record, or the broker's registration, is older than directory ids
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"  # the broker has not reported in which of its directories the replica is
+LOST_DIRECTORY = bytes(15) + b"\x02"  # the log directory of the replica failed, or it is unknown which one it was
+_RESERVED = range(100)
 
 
 class LeaderRecoveryState(IntEnum):
@@ -46,11 +49,16 @@ class PartitionRegistration(NamedTuple):
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory_of(self, broker_id: int) -> bytes:
-        """Return the id of the log directory with the broker's replica; UNASSIGNED_DIRECTORY if it is unknown."""
+        """Return the id of the log directory with the broker's replica; MIGRATING_DIRECTORY if there is none."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):
             if replica == broker_id:
                 return directory
-        return UNASSIGNED_DIRECTORY
+        return MIGRATING_DIRECTORY
+
+
+def is_reserved_directory(directory: bytes) -> bool:
+    """Return whether an id stands for no log directory: it is unassigned, lost or migrating."""
+    return int.from_bytes(directory) in _RESERVED
 
 
 def registration_of(value: Struct) -> PartitionRegistration:

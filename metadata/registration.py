@@ -29,7 +29,7 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
-from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration, is_reserved_directory
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
@@ -271,7 +271,7 @@ def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequen
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
         going = _change_when_leaving(image, partition, broker_id)
-        if directory != UNASSIGNED_DIRECTORY and directory not in online and going is not None:
+        if not is_reserved_directory(directory) and directory not in online and going is not None:
             records.append(_partition_change(image, topic_id, index, **going))
     return records
 

@@ -8,7 +8,7 @@ from metadata.decision import Refused
 from metadata.features import DIRECTORIES_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.partition_registration import UNASSIGNED_DIRECTORY
+from metadata.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionRecord
 
@@ -106,5 +106,11 @@ def new_partition(
 def _default_directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
     if image.metadata_version < DIRECTORIES_LEVEL:
         return []
-    available = [image.brokers[broker].log_directories for broker in replicas]
-    return [directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY for directories in available]
+    return [_default_directory(image.brokers[broker].log_directories) for broker in replicas]
+
+
+def _default_directory(available: Sequence[bytes]) -> bytes:
+    """Return the directory of a new replica: the broker's only one, or the id for an unknown one."""
+    if not available:
+        return MIGRATING_DIRECTORY
+    return available[0] if len(available) == 1 else UNASSIGNED_DIRECTORY

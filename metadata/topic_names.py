@@ -7,6 +7,7 @@ and the rule that two topics may not differ in `.` and `_` alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 MAX_NAME_LENGTH = 249  # with "-" and a partition of five digits it has 255 characters, the limit of common file systems
 
@@ -44,6 +45,13 @@ def collision_key(name: str) -> str:
 def may_collide(name: str) -> bool:
     """Return whether another topic's name could have the same `collision_key`."""
     return "." in name or "_" in name
+
+
+def collision_problem(name: str, others: Iterable[str]) -> str | None:
+    """Return why a topic may not join `others`, in Kafka's words, or None. `others` may include the name itself."""
+    key = collision_key(name)
+    colliding = [each for each in others if each != name and collision_key(each) == key]
+    return f"Topic '{name}' collides with existing topic: {min(colliding)}" if colliding else None
 
 
 def is_internal(name: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from controller.formatting import id_bytes, id_text
 from metadata.image import MetadataImage
-from metadata.partition_registration import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from metadata.partition_registration import is_reserved_directory
 from storage.checkpoints import MetaProperties, read_meta_properties
 from storage.errors import CorruptFile, DirectoryRefused
 from storage.fs import FileSystem
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 Missing = Mapping[tuple[bytes, int], str]
 """By (topic id, partition), the error message for clients of the partition."""
 
-_UNKNOWN_DIRECTORIES = (UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
 #: How many partitions a log line names.
 _NAMED = 10
 
@@ -55,7 +54,7 @@ def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapp
     for name, topic in image.topics_by_name.items():
         for index, registration in topic.partitions.items():
             directory = registration.directory_of(node_id)
-            if directory in there or directory in _UNKNOWN_DIRECTORIES or node_id not in registration.replicas:
+            if directory in there or is_reserved_directory(directory) or node_id not in registration.replicas:
                 continue
             if not any(fs.exists(f"{path}/{name}-{index}") for path in found):
                 reason = f"its log directory is missing (directory.id {id_text(directory)})"

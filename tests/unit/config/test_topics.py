@@ -208,6 +208,9 @@ def test_declared_topics() -> None:
         "a:1:b",
         "a:1:",
         "__consumer_offsets",
+        "__cluster_metadata",
+        "a.b;a_b",
+        "__consumer.offsets",
     ],
 )
 def test_invalid_declared_topics(text: str) -> None:

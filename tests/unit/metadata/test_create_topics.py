@@ -6,6 +6,7 @@ import pytest
 
 from metadata.create_topics import NewTopic
 from metadata.image import MetadataImage
+from metadata.partition_registration import UNASSIGNED_DIRECTORY
 from metadata.registration import cordon_directories
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
@@ -47,7 +48,7 @@ def test_with_several_directories_none_is_assigned():
     image = cluster(log_directories=(DIRECTORY, b"another-one-16-b"))
     partition = with_topics(image, NewTopic("orders")).topics_by_name["orders"].partitions[0]
 
-    assert partition.directories == (bytes(16),)
+    assert partition.directories == (UNASSIGNED_DIRECTORY,)
 
 
 def test_min_insync_replicas_clears_eligible_leaders(image: MetadataImage):

@@ -11,6 +11,7 @@ from controller.directory_checks import METADATA_LOG
 from controller.formatting import id_bytes, id_text
 from controller.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
+from metadata.partition_registration import is_reserved_directory
 from protocol.error_codes import ProtocolError
 from protocol.records.errors import RecordsError
 from storage.checkpoints import (
@@ -293,9 +294,7 @@ class DataCheck:
             for partition in topic.partitions.values()
         )
         for (path, directory_id), number in sorted(found.items()):
-            if directory_id not in given and any(
-                directory_id[:15]
-            ):  # the reserved ids mean: unassigned, lost, migrating
+            if directory_id not in given and not is_reserved_directory(directory_id):
                 partitions = "1 partition" if number == 1 else f"{number} partitions"
                 what = f"the log directory {id_text(directory_id)} was not given; it holds {partitions}"
                 yield Finding(path, Kind.NOT_GIVEN, what, Severity.NOTE)
