@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol import kafka_release
-from tests.support.jars import KAFKA_VERSION, kafka_classpath, kafka_jars
-from tests.support.java import compile_java, java_command
+from tests.support.java import KAFKA_VERSION, compile_java, java_command, kafka_classpath, kafka_jars
 from tests.support.kafka_constants import FILE, PACKAGE, kafka_constants
 
 SOURCE = Path(__file__).with_name("java") / "Constants.java"

@@ -11,7 +11,7 @@ from starlette.requests import Request
 import console
 from console.cluster.values import Message
 from console.pages import tail
-from console.pages.messages import look_of
+from console.pages.messages import form_of
 from console.payload import Form, most_of, payload
 
 
@@ -59,8 +59,8 @@ def test_formatted_json_is_cut_like_its_input() -> None:
 def test_page_of_many_records_shows_less_of_each(form: str, longest: int) -> None:
     """Keys, values and headers, so that a browser can render it."""
     data = b'{"a": "' + b"x" * 30_000 + b'"}'
-    look = look_of(Request({"type": "http", "query_string": f"form={form}".encode()}), 500)
-    shown = look.shown(Message(0, 0, 0, data, data, (("name", data),)))
+    form_of_page = form_of(Request({"type": "http", "query_string": f"form={form}".encode()}), 500)
+    shown = form_of_page.readable(Message(0, 0, 0, data, data, (("name", data),)))
     assert all(each.is_cut and len(each.text) <= longest for each in (shown.key, shown.value, shown.headers[0][1]))
     assert [most_of(count) for count in (1, 50, 100, 500)] == [20_000, 20_000, 10_000, 2_000]
 

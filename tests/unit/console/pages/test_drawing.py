@@ -10,7 +10,7 @@ import pytest
 from console.logs.batches import BatchRow
 from console.logs.index_entries import OffsetEntries, OffsetEntry
 from console.logs.segment import Segment
-from console.pages.drawing import WIDTH, entry_ticks, segment_bars, stretch
+from console.pages.drawing import WIDTH, draw_batches, entry_ticks, segment_bars
 
 
 def segments(*sizes: int) -> list[Segment]:
@@ -45,13 +45,13 @@ def test_only_the_last_of_many_segments_are_drawn() -> None:
 
 def test_nothing_is_drawn_without_segments() -> None:
     assert segment_bars([], 0) == []
-    assert stretch([], OffsetEntries(b"", 0)) is None
+    assert draw_batches([], OffsetEntries(b"", 0)) is None
 
 
 def test_batches_are_drawn_with_their_index_entries() -> None:
     """Other entries are left out."""
     entries = OffsetEntries(pack(">6i", 9, 50, 19, 200, 29, 300), 0)
-    drawn = stretch([batch(100, 100), batch(200, 100)], entries)
+    drawn = draw_batches([batch(100, 100), batch(200, 100)], entries)
     assert drawn is not None
     assert (drawn.start, drawn.end) == (100, 300)
     assert [(bar.x, bar.width) for bar in drawn.bars] == [(0.0, 500.0), (500.0, 500.0)]
