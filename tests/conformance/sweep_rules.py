@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from protocol.schema import Struct
 from tests.support.answers import Rules
-from tests.support.config_facts import config_facts
+from tests.support.schema_facts import config_facts
 
 # Ids that are chosen at run time. Each stands for one recorded id wherever that occurs
 IDS = {

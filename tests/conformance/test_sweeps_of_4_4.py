@@ -17,10 +17,10 @@ from tests.support.answers import Names
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, OurBroker, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
-from tests.support.exchanges import recorded_exchanges
 from tests.support.java import KAFKA_LINE
 from tests.support.replay import Replay
 from tests.support.wire import served_versions
+from tests.support.wire_frames import recorded_exchanges
 from tools.data.format import main as format_command
 
 RELEASE = "4.4"

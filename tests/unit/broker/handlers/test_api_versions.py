@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.exchanges import Exchange, recorded_exchanges
 
 from broker.handlers import api_versions as module
 from broker.requests.broker_identity import BrokerIdentity
@@ -13,6 +12,7 @@ from broker.requests.served_api import discover
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Struct
+from tests.support.wire_frames import Exchange, recorded_exchanges
 
 CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"
 CLIENT = {"client_software_name": "test", "client_software_version": "1"}

@@ -16,7 +16,7 @@ from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigs
 from protocol.schema import Struct
 from runtime import logs
 from tests.support.config_broker import ConfigBroker
-from tests.support.config_facts import config_facts
+from tests.support.schema_facts import config_facts
 from tests.support.wire_frames import recorded_frames
 
 TOOLS = Path(__file__).parents[3] / "data" / "tools"
