@@ -19,7 +19,7 @@ _RENEW_S = 3600.0
 
 
 class Commit(NamedTuple):
-    """What a group has committed for a partition, but for the leader epoch: each cluster has its own epochs."""
+    """A commit of a group, without its leader epoch: each cluster has its own epochs."""
 
     offset: int
     metadata: str

@@ -114,7 +114,7 @@ def test_recreated_topic_is_not_copied(make_run: Runs, capsys: pytest.CaptureFix
 
 
 def test_topic_that_cannot_be_described_is_not_deleted(make_run: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its permissions were changed, for example. What is known of it continues."""
+    """Its permissions were changed, for example. Its known partitions continue."""
     stage = Stage([AUDIT, ORDERS])
     run = make_run(stage)
     stage.unknown["orders"] = CommandError("orders: Topic authorization failed", KafkaError.TOPIC_AUTHORIZATION_FAILED)
