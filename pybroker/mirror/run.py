@@ -18,6 +18,7 @@ from pybroker.cli.client.session import Place, Session, failed
 from pybroker.mirror.beginning import find_beginnings
 from pybroker.mirror.copying import Copier
 from pybroker.mirror.groups import GroupOffsets
+from pybroker.mirror.interrupt import Interrupt
 from pybroker.mirror.partition import BeginAgain
 from pybroker.mirror.reports import Reports
 from pybroker.mirror.topics import MirroredTopic, chosen_topics, cut_starts, set_timestamps
@@ -61,7 +62,9 @@ class MirrorRun:
         options: argparse.Namespace,
         groups: GroupOffsets | None,
         markers: Callable[[], Markers],
+        interrupt: Interrupt,
     ) -> None:
+        self._interrupt = interrupt
         self._source = source
         self._target = target
         self._options = options
@@ -145,6 +148,7 @@ class MirrorRun:
                 self._troubles.add(found.errors)
 
     def _turn(self) -> None:
+        self._interrupt.check()
         try:
             self._copier.turn()
         except CommandError as error:
@@ -166,6 +170,7 @@ class MirrorRun:
             if self._options.until_end and time.monotonic() > deadline:
                 raise error
             time.sleep(_ASK_EVERY_S)
+            self._interrupt.check()
         self._copier.resume()
 
     def _try(self, step: Callable[[], None]) -> None:

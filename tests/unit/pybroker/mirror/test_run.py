@@ -15,6 +15,7 @@ from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Place, Session
 from pybroker.mirror import run as mirror_run
 from pybroker.mirror.beginning import Beginning
+from pybroker.mirror.interrupt import Interrupt
 from pybroker.mirror.partition import NotACopy
 from pybroker.mirror.run import MirrorRun, NothingLeft
 from pybroker.mirror.topics import Chosen, MirroredTopic
@@ -73,7 +74,7 @@ class Runs:
         options = SimpleNamespace(gaps="markers", topic=list(named), topics=None, json=False, until_end=False)
         found = SimpleNamespace(offsets={})
         session = cast("Session", SimpleNamespace(timeout_s=TIMEOUT_S, found_starts=lambda _: found))
-        run = MirrorRun(session, session, options, None, lambda: pytest.fail("nothing is to be marked"))
+        run = MirrorRun(session, session, options, None, lambda: pytest.fail("nothing is to be marked"), Interrupt())
         run._look()
         return run
 
