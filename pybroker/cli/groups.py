@@ -17,6 +17,7 @@ from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 from pybroker.cli.option_values import natural
 
 if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import ConsumerGroupDescription
 
     from pybroker.cli.client.session import Place, Session
@@ -368,9 +369,14 @@ def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupD
 
 def committed_offsets(session: Session, group: str) -> dict[Place, int]:
     """Return the group's offsets by partition."""
+    return {place: each.offset for place, each in commits(session, group).items()}
+
+
+def commits(session: Session, group: str) -> dict[Place, TopicPartition]:
+    """Return the group's commits by partition: offset, leader epoch and metadata."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     request = [ConsumerGroupTopicPartitions(group)]
     futures = session.admin.list_consumer_group_offsets(request, request_timeout=session.timeout_s)
     (answer,) = session.wait_for_all(futures).values()
-    return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
+    return {(each.topic, each.partition): each for each in answer.topic_partitions if each.offset >= 0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -79,6 +78,7 @@ def _mirror(session: Session, options: argparse.Namespace) -> None:
     from pybroker.cli.client.connection import connection
     from pybroker.cli.client.session import Session as Made
     from pybroker.mirror.groups import GroupOffsets
+    from pybroker.mirror.interrupt import Interrupt
     from pybroker.mirror.run import MirrorRun, marker_maker
 
     if "" in options.topic:
@@ -89,13 +89,9 @@ def _mirror(session: Session, options: argparse.Namespace) -> None:
     if source.cluster.cluster_id == session.cluster.cluster_id:
         raise UsageError("--source and --bootstrap-server are the same cluster")
     groups = None if options.no_groups else GroupOffsets(source, session, options.groups)
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with ExitStack() as stack:
-            prefix = f"pybroker-mirror-{source.cluster.cluster_id}-"
-            MirrorRun(source, session, options, groups, marker_maker(stack, session, prefix)).run()
-    finally:
-        signal.signal(signal.SIGTERM, former)
+    with ExitStack() as stack, Interrupt() as interrupt:
+        prefix = f"pybroker-mirror-{source.cluster.cluster_id}-"
+        MirrorRun(source, session, options, groups, marker_maker(stack, session, prefix), interrupt).run()
 
 
 def _regex(text: str) -> re.Pattern[str]:

@@ -46,19 +46,25 @@ class Markers:
         self._timeout_s = timeout_s
         self._producers: dict[str, _Producer] = {}
 
-    def fence(self, topics: Collection[str]) -> None:
-        """Fence the producers that a killed run has left in these topics, except those of this run.
+    def fence(self, topics: Collection[str]) -> dict[str, CommandError]:
+        """Fence the producers that a killed run has left in these topics, except those of this run; return errors.
 
         Otherwise a late marker of the killed run could land among the records of this run.
         """
+        errors: dict[str, CommandError] = {}
         wanted = {f"{self._prefix}{topic}": topic for topic in topics if topic not in self._producers}
         try:
             listed = self._client.ask("list_transactions").values()
             known = {each.transactional_id for transactions in listed for each in transactions}
         except CommandError:  # a broker before Kafka 3.0 cannot list transactions
             known = set(wanted)
-        for transactional_id in known.intersection(wanted):
-            self._begin(wanted[transactional_id])
+        for transactional_id in sorted(known.intersection(wanted)):
+            topic = wanted[transactional_id]
+            try:
+                self._begin(topic)
+            except CommandError as error:
+                errors[topic] = error
+        return errors
 
     def write(self, place: Place) -> None:
         """Write one marker to a partition. It appears shortly after this returns."""
@@ -96,8 +102,12 @@ class Markers:
             )
             return int(answer.error_code)
 
-        self._until_done(transactional_id, add)
-        self._until_done(transactional_id, end)
+        try:
+            self._until_done(transactional_id, add)
+            self._until_done(transactional_id, end)
+        except CommandError:
+            del self._producers[topic]  # its transaction may be open: the next one fences it
+            raise
 
     def _begin(self, topic: str) -> None:
         """Register a producer with a newer epoch. When this returns, older producers' open transactions are aborted."""
@@ -126,7 +136,11 @@ class Markers:
             self._producers[topic] = _Producer(node, answer.producer_id, answer.producer_epoch)
             return int(answer.error_code)
 
-        self._until_done(transactional_id, begin)
+        try:
+            self._until_done(transactional_id, begin)
+        except CommandError:
+            del self._producers[topic]
+            raise
 
     def _until_done(self, transactional_id: str, ask: Callable[[], int]) -> None:
         deadline = time.monotonic() + self._timeout_s

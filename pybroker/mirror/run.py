@@ -1,36 +1,40 @@
-"""One run of `pybroker mirror`: find topics, copy them and their groups, until the end or an interrupt."""
+"""One run of `pybroker mirror`: find topics, copy them and their groups, until the end or an interrupt.
+
+A partition that fails is tried again later, and the others continue. If no broker responds, the run waits.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
+
 from pybroker.cli.client.errors import CommandError
-from pybroker.cli.client.output import print_line, show
-from pybroker.cli.client.progress import ProgressBar
-from pybroker.cli.client.session import Place, Session
-from pybroker.cli.terminal_escape import escape_controls
+from pybroker.cli.client.session import Place, Session, failed
+from pybroker.mirror.beginning import find_beginnings
 from pybroker.mirror.copying import Copier
 from pybroker.mirror.groups import GroupOffsets
-from pybroker.mirror.same_records import check_same
-from pybroker.mirror.topics import (
-    GONE,
-    MirroredTopic,
-    are_there,
-    chosen_topics,
-    create_missing,
-    cut_starts,
-    set_timestamps,
-)
+from pybroker.mirror.interrupt import Interrupt
+from pybroker.mirror.partition import BeginAgain
+from pybroker.mirror.reports import Reports
+from pybroker.mirror.topics import MirroredTopic, chosen_topics, cut_starts, set_timestamps
+from pybroker.mirror.troubles import Troubles, named
 
 if TYPE_CHECKING:
     from pybroker.mirror.gaps import Markers
 
-_TURN_S = 0.2
+_FLUSH_S = 5.0
+_ASK_EVERY_S = 1.0
+#: A topic that is missing twice, with this time in between, was deleted: a broker may learn of a new topic late.
+_MISSING_S = 1.0
+
+
+class NothingLeft(CommandError):
+    """No partition can be copied any more."""
 
 
 def marker_maker(stack: ExitStack, session: Session, prefix: str) -> Callable[[], Markers]:
@@ -58,23 +62,31 @@ class MirrorRun:
         options: argparse.Namespace,
         groups: GroupOffsets | None,
         markers: Callable[[], Markers],
+        interrupt: Interrupt,
     ) -> None:
+        self._interrupt = interrupt
         self._source = source
         self._target = target
         self._options = options
         self._groups = groups
         self._markers = markers
         self._copier = Copier(source, target, markers, filler_records=options.gaps == "records")
-        self._bar = ProgressBar("Mirroring")
-        self._topics: list[MirroredTopic] = []
-        self._total = 0
-        self._reported: set[str] = set()
+        self._reports = Reports(as_json=options.json)
+        self._topics: list[MirroredTopic] | None = None
+        self._unknown: dict[str, CommandError] = {}
+        self._missing: dict[str, float] = {}
         self._left: set[str] = set()
+        self._begun: set[Place] = set()
+        self._troubles = Troubles(target.timeout_s)
+        self._ends: dict[Place, int] = {}
+        self._looked_s = 0.0
 
     def run(self) -> None:
-        """Copy until the end; with --follow, until an interrupt."""
+        """Copy until the end; with --follow, until an interrupt. CommandError if something is not copied."""
         try:
             self._look()
+            self._check_left()
+            self._report()
             if self._options.until_end:
                 self._to_the_end()
             else:
@@ -82,169 +94,196 @@ class MirrorRun:
         except KeyboardInterrupt:
             if self._options.until_end:
                 raise
-            self._copier.flush()
-            self._copy_groups()
+            self._copier.flush(self._target.timeout_s)
+            self._try(self._copy_groups)
         finally:
-            self._bar.end()
+            self._reports.end()
             self._copier.close()
-        self._summary()
+        self._reports.summary(self._copier.progress, len(self._topics or ()))
+        open_ = [place for place, error in self._troubles.open.items() if not isinstance(error, BeginAgain)]
+        if problems := [*self._unknown, *([named(open_)] if open_ else ())]:
+            raise CommandError(f"not copied completely: {', '.join(problems)}")
 
     def _follow(self) -> None:
         while True:
             until_s = time.monotonic() + self._options.interval
             while time.monotonic() < until_s:
                 self._turn()
-            self._copier.flush()
-            self._copy_groups()
-            self._look()
+            self._copier.flush(_FLUSH_S)
+            self._try(self._copy_groups)
+            self._try(self._look)
+            self._try(self._cut)
+            for place in self._copier.waiting:
+                self._reports.note(f"{place[0]}-{place[1]}: the target acknowledges no record: waiting")
 
     def _to_the_end(self) -> None:
         """Copy up to the current ends of the source, and repeat while it grows."""
-        places = [place for topic in self._topics for place in topic.places]
-        ends = self._source.ends(places, committed=True, if_there=True)
-        while not self._copier.is_at(ends):
+        self._find_ends()
+        give_up_s = time.monotonic() + self._target.timeout_s
+        while (
+            not self._copier.is_at(self._ends)
+            or not self._troubles.are_given_up()
+            or (self._unknown and time.monotonic() < give_up_s)
+        ):
             self._turn()
-        self._copier.flush()
+            self._find_ends()
+        self._copier.flush(self._target.timeout_s)
         self._copy_groups()
-        for topic in self._topics:
-            set_timestamps(self._target, topic, copying=False)
-        now = self._source.ends(ends, if_there=True)
-        waiting = sum(1 for place, end in now.items() if end > ends[place])
-        if waiting:
-            self._note(f"{waiting} partitions have new records, or records of open transactions")
+        self._cut()
+        incomplete = {topic for topic, _ in self._troubles.open}
+        for topic in self._topics or ():
+            if topic.name not in incomplete:
+                self._try(lambda topic=topic: set_timestamps(self._target, topic, copying=False))  # type: ignore[misc]
+        now = self._source.found_ends(self._ends).offsets
+        if waiting := sum(1 for place, end in now.items() if end > self._ends[place]):
+            self._reports.note(f"{waiting} partitions have new records, or records of open transactions")
+
+    def _find_ends(self) -> None:
+        """Find the ends of partitions that have begun since the last time."""
+        if new := [place for place in self._copier.reached if place not in self._ends]:
+            found = self._source.found_ends(new, committed=True)
+            self._ends.update(found.offsets)
+            if found.errors:
+                self._copier.drop(list(found.errors))
+                self._troubles.add(found.errors)
 
     def _turn(self) -> None:
-        self._copier.turn()
+        self._interrupt.check()
+        try:
+            self._copier.turn()
+        except CommandError as error:
+            self._wait_for_brokers(error)
         if self._copier.troubles:
-            self._settle()
-        done = self._copier.progress
-        self._bar.show(done.records + done.filled, self._total, f"{done.records} records, {done.bytes >> 20} MB")
+            self._troubles.add(self._copier.troubles)
+            self._copier.troubles.clear()
+        if self._troubles.is_any_due() or (self._unknown and time.monotonic() - self._looked_s > _ASK_EVERY_S):
+            self._try(self._look)
+        self._check_left()
+        self._report()
+        self._reports.show(self._copier.progress)
 
-    def _settle(self) -> None:
-        """Drop topics that were deleted at the source. Raises CommandError for any other error of a topic."""
+    def _wait_for_brokers(self, error: CommandError) -> None:
+        """Wait until both clusters respond; with --until-end not longer than the timeout."""
         deadline = time.monotonic() + self._target.timeout_s
-        while self._copier.troubles:
-            name, error = self._copier.troubles.popitem()
-            self._find()
-            while name not in self._left:  # the brokers of a cluster learn of a deletion one after the other
-                if error.error_code not in GONE or time.monotonic() > deadline:
-                    raise error
-                time.sleep(_TURN_S)
-                self._find()
+        while not (self._source.responds() and self._target.responds()):
+            self._reports.outage(f"{error}: waiting")
+            if self._options.until_end and time.monotonic() > deadline:
+                raise error
+            time.sleep(_ASK_EVERY_S)
+            self._interrupt.check()
+        self._copier.resume()
+
+    def _try(self, step: Callable[[], None]) -> None:
+        """Do a step; report an error and continue, as it is repeated later."""
+        try:
+            step()
+        except NothingLeft:
+            raise
+        except CommandError as error:
+            self._reports.outage(f"{error}: trying again")
+        except KafkaException as error:
+            self._reports.outage(f"{failed(error)}: trying again")
+
+    # -- topics -------------------------------------------------------------------------------------------------------
 
     def _find(self) -> list[MirroredTopic]:
         """Return the topics to copy, without topics that were deleted or recreated at the source."""
-        found = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
-        ids = {topic.name: topic.id for topic in found}
-        for topic in self._topics:
-            if topic.name not in self._left and ids.get(topic.name) != topic.id:
-                self._left.add(topic.name)
-                self._copier.drop(topic.places)
-                what = "recreated at" if topic.name in ids else "deleted at"
-                self._note(
-                    f"{topic.name}: it was {what} the source: its copy stays unchanged, and the other topics continue"
-                )
-        self._topics = [topic for topic in self._topics if topic.name not in self._left]
-        if self._left and not self._topics and self._options.topic:
-            raise CommandError("the source no longer has any of these topics")
-        return [topic for topic in found if topic.name not in self._left]
+        chosen = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
+        self._unknown = chosen.errors
+        for name, error in chosen.errors.items():
+            self._reports.note(f"{name}: {str(error).removeprefix(f'{name}: ')}: trying again, and the others continue")
+        ids = {topic.name: topic.id for topic in chosen.topics}
+        known = self._topics or []
+        for topic in known:
+            if topic.name in self._left or topic.name in chosen.errors or ids.get(topic.name) == topic.id:
+                self._missing.pop(topic.name, None)
+                continue
+            since_s = self._missing.setdefault(topic.name, time.monotonic())
+            if topic.name in ids or time.monotonic() - since_s >= _MISSING_S:
+                self._leave(topic, "recreated at" if topic.name in ids else "deleted at")
+        kept = [topic for topic in known if topic.name not in self._left and topic.name not in ids]
+        self._topics = [topic for topic in known if topic.name not in self._left]
+        if self._left and not self._topics and self._options.topic and not self._unknown:
+            raise NothingLeft("the source no longer has any of these topics")
+        return [*(topic for topic in chosen.topics if topic.name not in self._left), *kept]
+
+    def _leave(self, topic: MirroredTopic, what: str) -> None:
+        """Stop copying a topic that was deleted or recreated."""
+        self._left.add(topic.name)
+        self._copier.drop(topic.places)
+        self._troubles.forget(topic.places)
+        self._ends = {place: end for place, end in self._ends.items() if place[0] != topic.name}
+        self._reports.note(
+            f"{topic.name}: it was {what} the source: its copy stays unchanged, and the other topics continue"
+        )
 
     def _look(self) -> None:
-        """Start to copy new topics and partitions."""
+        """Start to copy new topics and partitions, and those whose trouble may have passed."""
+        is_first = self._topics is None
+        self._looked_s = time.monotonic()
         found = self._find()
-        known = {place for topic in self._topics for place in topic.places}
-        new = [place for topic in found for place in topic.places if place not in known]
-        if new:
-            fresh = [topic for topic in found if any(place in new for place in topic.places)]
-            made = create_missing(self._target, fresh)
-            self._wait_for(new)
-            if found_before := [topic.name for topic in fresh if topic.name not in made]:
-                self._markers().fence(found_before)
-            starts = self._source.starts(new, if_there=True)
-            ends = self._source.ends(starts, if_there=True)
-            begin = self._ends_of_copy(list(ends), ends)
-            self._total += sum(ends[place] - begin[place] for place in ends)
-            for topic in fresh:
-                before = sum(begin[place] for place in topic.places if place in begin)
-                row = {"topic": topic.name, "partitions": topic.partitions, "created": topic.name in made}
-                self._say({**row, "copied_before": before})
-            self._copier.add(begin, starts)
+        reached = self._copier.reached
+        wanted = [
+            place
+            for topic in found
+            for place in topic.places
+            if place not in reached and self._troubles.may_begin(place)
+        ]
+        if wanted:
+            self._begin([topic for topic in found if any(place in topic.places for place in wanted)], wanted)
         self._topics = found
-        self._cut()
-        if not found and self._options.until_end:
-            raise CommandError("the source has no such topics")
+        if is_first:
+            self._cut()
+        if not found and self._options.until_end and not self._unknown and not self._left:
+            raise NothingLeft("the source has no such topics")
 
-    def _ends_of_copy(self, places: Sequence[Place], ends: Mapping[Place, int]) -> dict[Place, int]:
-        """Return where the copy continues. Raises CommandError for a topic that is not a copy.
-
-        It asks until the ends stay the same, because records of a killed run may still arrive.
-        """
-        begin = self._target.ends(places)
-        while True:
-            for place, offset in begin.items():
-                if offset > ends[place]:
-                    raise CommandError(
-                        f"{place[0]}-{place[1]}: the copy ends at {offset}, the source at {ends[place]}: not a copy"
-                    )
-            not_compared = check_same(self._source, self._target, begin)
-            again = self._target.ends(places)
-            if again == begin:
-                if not_compared:
-                    self._note(f"partitions of the copy without a record to compare with the source: {not_compared}")
-                return begin
-            begin = again
+    def _begin(self, topics: list[MirroredTopic], places: list[Place]) -> None:
+        beginning = find_beginnings(self._source, self._target, self._markers, topics, places)
+        self._troubles.add(beginning.errors)
+        begin = beginning.begin
+        self._reports.total += sum(
+            beginning.ends[place] - offset for place, offset in begin.items() if place not in self._begun
+        )
+        for topic in topics:
+            own = [place for place in topic.places if place in begin]
+            if any(place not in self._begun for place in own):
+                before = sum(begin[place] for place in own)
+                self._reports.topic(topic.name, topic.partitions, before, is_created=topic.name in beginning.made)
+            elif own and topic.name in beginning.made:
+                self._reports.note(f"{topic.name}: its copy was deleted: it is copied again from its start", again=True)
+        for place, offset in begin.items():
+            if 0 < offset < (start := beginning.starts[place]):
+                removed = f"the source removed the records from offset {offset} to {start - 1} before they were copied"
+                self._reports.note(f"{place[0]}-{place[1]}: {removed}")
+        if not_compared := len(beginning.not_compared - self._begun):
+            text = f"partitions of the copy without a record to compare with the source: {not_compared}"
+            self._reports.note(text)
+        self._troubles.settle(begin)
+        self._begun.update(begin)
+        self._copier.add(begin, beginning.starts)
 
     def _cut(self) -> None:
-        reached = self._copier.reached
-        if reached:
-            self._copier.flush()
-            for line in cut_starts(self._target, self._source.starts(reached, if_there=True)):
-                self._note(line)
+        if reached := self._copier.reached:
+            for line in cut_starts(self._target, self._source.found_starts(reached).offsets):
+                self._reports.note(line)
 
-    def _wait_for(self, places: Sequence[Place]) -> None:
-        """Wait until the new topics of the copy exist and their leaders serve them."""
-        deadline = time.monotonic() + self._target.timeout_s
-        while not are_there(self._target, places):
-            if time.monotonic() > deadline:
-                raise CommandError("the topics of the copy were created, but do not appear")
-            time.sleep(0.05)
+    def _check_left(self) -> None:
+        """Raise the first trouble if no partition can be copied, and waiting helps none."""
+        troubles = self._troubles.open
+        if troubles and not self._copier.reached and self._troubles.are_final() and not self._unknown:
+            raise NothingLeft(str(next(iter(troubles.values()))))
+
+    def _report(self) -> None:
+        for line in self._troubles.to_report():
+            self._reports.note(line)
+        for place in self._troubles.recovered():
+            self._reports.note(f"{place[0]}-{place[1]}: is copied again", again=True)
 
     def _copy_groups(self) -> None:
         if self._groups is None:
             return
         for moved in self._groups.copy(self._copier.reached):
             if moved.problem is not None:
-                self._note(moved.problem)
-            else:
-                self._say({"group": moved.group, "offsets": moved.offsets})
-
-    def _say(self, row: dict[str, object]) -> None:
-        self._bar.end()
-        if self._options.json:
-            show([row], as_json=True)
-            return
-        if "group" in row:
-            print_line(f"group {row['group']}: {row['offsets']} offsets")
-        else:
-            how = "made" if row["created"] else f"goes on behind {row['copied_before']} offsets"
-            print_line(f"topic {row['topic']}: {row['partitions']} partitions, {how}")
-        sys.stdout.flush()
-
-    def _note(self, line: str) -> None:
-        if line not in self._reported:
-            self._reported.add(line)
-            self._bar.end()
-            print(f"pybroker mirror: {escape_controls(line)}", file=sys.stderr)
-
-    def _summary(self) -> None:
-        done = self._copier.progress
-        if done.undated:
-            self._note(f"{done.undated} records with timestamp 0 got the time of the copy")
-        row = {"records": done.records, "bytes": done.bytes, "filled_offsets": done.filled, "topics": len(self._topics)}
-        if self._options.json:
-            show([row], as_json=True)
-        else:
-            print(
-                f"copied {done.records} records, {done.bytes >> 20} MB, of {len(self._topics)} topics; "
-                f"{done.filled} offsets without a record"
-            )
+                self._reports.note(moved.problem)
+            if moved.offsets:
+                self._reports.group(moved.group, moved.offsets)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicCollection, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from pybroker.cli.client.errors import CommandError
-from pybroker.cli.client.session import Place, Session
-from pybroker.cli.topics import describe, describe_all, own_settings
+from pybroker.cli.client.session import FoundOffsets, Place, Session
+from pybroker.cli.topics import own_settings
+from pybroker.mirror.partition import NotACopy
 
 _ANY = str((1 << 63) - 1)
 #: The copy keeps the timestamps of records, whatever timestamp settings the source has, and however old they are.
@@ -23,7 +25,8 @@ _WHILE_COPYING = {
 #: Settings whose values name brokers of the source.
 _ELSEWHERE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
-_APPEARING = {
+#: Error codes of a topic that is being created.
+APPEARING = {
     *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
     KafkaError.UNKNOWN_TOPIC_ID,
 }
@@ -48,38 +51,61 @@ class MirroredTopic(NamedTuple):
         return [(self.name, number) for number in range(self.partitions)]
 
 
-def chosen_topics(
-    source: Session, names: Sequence[str], pattern: re.Pattern[str] | None, known: Sequence[MirroredTopic] = ()
-) -> list[MirroredTopic]:
-    """Return the topics of these names, or all that match; never internal topics. Raises CommandError.
+class Chosen(NamedTuple):
+    """The topics to copy, and errors by the names of the others."""
 
-    The settings of `known` topics are not requested again. With `known` topics, a missing name is not an error.
+    topics: list[MirroredTopic]
+    errors: dict[str, CommandError]
+
+
+def chosen_topics(
+    source: Session, names: Sequence[str], pattern: re.Pattern[str] | None, known: Sequence[MirroredTopic] | None
+) -> Chosen:
+    """Return the topics of these names, or all that match; never internal topics. CommandError if no broker responds.
+
+    The settings of `known` topics are not requested again. None for the first time: then a missing name raises
+    CommandError, as it may be misspelt.
     """
+    if not names:
+        there = source.admin.list_topics(timeout=source.timeout_s).topics
+        names = [name for name in there if pattern is None or pattern.fullmatch(name)]
+        known = known or ()
+    chosen = Chosen([], {})
+    settings = {(topic.name, topic.id): topic.settings for topic in known or ()}
+    futures = {}
     if names:
-        found = describe(source, names, if_there=bool(known))
-    else:
-        found = [each for each in describe_all(source) if pattern is None or pattern.fullmatch(each.name)]
-    settings = {(topic.name, topic.id): topic.settings for topic in known}
-    chosen = []
-    for each in sorted(found, key=lambda each: each.name):
-        if each.is_internal or each.name.startswith("__"):
-            continue
-        key = each.name, str(each.topic_id)
+        futures = source.admin.describe_topics(TopicCollection(list(names)), request_timeout=source.timeout_s)
+    for name, future in sorted(futures.items()):
         try:
-            own = settings[key] if key in settings else own_settings(source, each.name)
+            each = source.wait(future, name)
+            if each.is_internal or name.startswith("__"):
+                continue
+            key = name, str(each.topic_id)
+            own = settings[key] if key in settings else own_settings(source, name)
         except CommandError as error:
             if error.error_code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                chosen.errors[name] = error
+            elif known is None:
                 raise
-            continue  # deleted in between
-        chosen.append(MirroredTopic(each.name, len(each.partitions), own, key[1]))
+            continue
+        chosen.topics.append(MirroredTopic(name, len(each.partitions), own, key[1]))
     return chosen
 
 
-def create_missing(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
-    """Create missing topics and add missing partitions; return the created topics. Raises CommandError."""
+class Created(NamedTuple):
+    """The topics that were created or extended, and the errors of others."""
+
+    made: list[str]
+    extended: list[str]
+    errors: dict[str, CommandError]
+
+
+def create_missing(target: Session, topics: Sequence[MirroredTopic]) -> Created:
+    """Create missing topics and add missing partitions. Raises CommandError if no broker responds."""
     there = {
         name: len(topic.partitions) for name, topic in target.admin.list_topics(timeout=target.timeout_s).topics.items()
     }
+    created = Created([], [], {})
     wanted = [
         NewTopic(
             each.name,
@@ -92,38 +118,55 @@ def create_missing(target: Session, topics: Sequence[MirroredTopic]) -> list[str
     ]
     if wanted:
         futures = target.admin.create_topics(wanted, request_timeout=target.timeout_s)
-        for name, future in futures.items():
-            try:
-                target.wait(future, name)
-            except CommandError as error:
-                if error.error_code != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+        created.made.extend(_done(target, futures, created.errors, KafkaError.TOPIC_ALREADY_EXISTS))
     more = []
     for each in topics:
         has = there.get(each.name, each.partitions)
         if has > each.partitions:
-            raise CommandError(f"{each.name}: the copy has {has} partitions, the source {each.partitions}")
-        if has < each.partitions:
+            text = f"{each.name}: the copy has {has} partitions, the source {each.partitions}"
+            created.errors[each.name] = NotACopy(text)
+        elif has < each.partitions:
             more.append(NewPartitions(each.name, each.partitions))
     if more:
-        target.wait_for_all(target.admin.create_partitions(more, request_timeout=target.timeout_s))
+        futures = target.admin.create_partitions(more, request_timeout=target.timeout_s)
+        created.extended.extend(_done(target, futures, created.errors))
     for each in topics:
-        if each.name in there:
-            set_timestamps(target, each, copying=True)
-    return [each.topic for each in wanted]
+        if each.name in there and each.name not in created.errors:
+            try:
+                set_timestamps(target, each, copying=True)
+            except CommandError as error:
+                created.errors[each.name] = error
+    return created
 
 
-def are_there(target: Session, places: Sequence[Place]) -> bool:
-    """Whether the leaders of these partitions serve them; other brokers may know a topic earlier. CommandError."""
-    if len(target.known(places)) < len(places):
-        return False
-    try:
-        target.ends(places)
-    except CommandError as error:
-        if error.error_code not in _APPEARING:
-            raise
-        return False
-    return True
+def _done(
+    target: Session, futures: Mapping[str, Future[None]], errors: dict[str, CommandError], allowed: int | None = None
+) -> list[str]:
+    """Return the topics whose change succeeded; add the errors of the others."""
+    done = []
+    for name, future in futures.items():
+        try:
+            target.wait(future, name)
+        except CommandError as error:
+            if error.error_code != allowed:
+                errors[name] = error
+                continue
+        done.append(name)
+    return done
+
+
+def served(target: Session, places: Sequence[Place]) -> FoundOffsets:
+    """Return the ends of these partitions at their leaders; other brokers may know a topic earlier.
+
+    The errors are those of partitions that may appear soon, and others. CommandError if no broker responds.
+    """
+    known = set(target.known(places))
+    found = target.found_ends(known)
+    for topic, partition in places:
+        if (topic, partition) not in known:
+            text = f"{topic}-{partition}: was created in the target, but does not appear"
+            found.errors[topic, partition] = CommandError(text, KafkaError.UNKNOWN_TOPIC_OR_PART)
+    return found
 
 
 def set_timestamps(target: Session, topic: MirroredTopic, *, copying: bool) -> None:
@@ -143,21 +186,19 @@ def set_timestamps(target: Session, topic: MirroredTopic, *, copying: bool) -> N
 
 
 def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
-    """Delete records before the source's first offset; return a line for each failure. Raises CommandError."""
-    ends = target.ends(starts)
-    now = target.starts(starts)
+    """Delete records before the source's first offset; return a line for each failure."""
+    ends = target.found_ends(starts).offsets
+    now = target.found_starts(ends).offsets
     wanted = [
-        TopicPartition(*place, min(start, ends[place]))
-        for place, start in starts.items()
-        if now[place] < min(start, ends[place])
+        TopicPartition(*place, min(starts[place], ends[place]))
+        for place in now
+        if now[place] < min(starts[place], ends[place])
     ]
     reported = []
     if wanted:
         for place, future in target.admin.delete_records(wanted, request_timeout=target.timeout_s).items():
             try:
                 target.wait(future, f"{place.topic}-{place.partition}")
-            except CommandError as error:
-                if error.error_code != KafkaError.POLICY_VIOLATION:  # the error for a topic that is only compacted
-                    raise
+            except CommandError as error:  # POLICY_VIOLATION, for example, for a topic that is only compacted
                 reported.append(f"{error}: its records before offset {place.offset} stay")
     return reported

@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from pybroker.cli.client.errors import CommandError
 from pybroker.mirror.gaps import Markers
 from pybroker.testing import Broker
 from tests.support.eventually import eventually
@@ -127,11 +126,11 @@ def test_resumes_after_a_kill_while_writing_a_marker(
     def killed(markers: Markers, transactional_id: str, ask: Callable[[], int]) -> None:
         until_done(markers, transactional_id, ask)
         if ask.__name__ == step:
-            raise CommandError("killed")
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(Markers, "_until_done", killed)
-        assert mirror(sh, source, "--topic", topic).err == "pybroker mirror: killed\n"
+        assert mirror(sh, source, "--topic", topic).err == "pybroker mirror: interrupted\n"
     done = mirror(sh, source, "--topic", topic)
     assert (done.code, done.err) == (0, "")
     read = sh.good("consume", topic, "--from-beginning", "--until-end", "--format", "%o %v;").out

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResult, OffsetSpec
@@ -36,6 +36,14 @@ _HOPELESS = (
 )
 #: Errors of a topic that was deleted, or is being created.
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
+
+
+class FoundOffsets(NamedTuple):
+    """Offsets by partition, with their leader epochs, and the errors of the other partitions."""
+
+    offsets: dict[Place, int]
+    epochs: dict[Place, int]
+    errors: dict[Place, CommandError]
 
 
 class Session:
@@ -96,6 +104,14 @@ class Session:
         spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._offsets(partitions, spec, committed=committed, if_there=if_there)
 
+    def found_starts(self, partitions: Iterable[Place]) -> FoundOffsets:
+        """Return the first offset of each partition, or the partition's error. CommandError if no broker responds."""
+        return self._look_up(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def found_ends(self, partitions: Iterable[Place], *, committed: bool = False) -> FoundOffsets:
+        """Return the end offset of each partition, as `ends`, or the partition's error."""
+        return self._look_up(partitions, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
+
     def known(self, partitions: Iterable[Place]) -> list[Place]:
         """Return those partitions that exist."""
         metadata = self.admin.list_topics(timeout=self.timeout_s)
@@ -134,21 +150,40 @@ class Session:
         if self._is_hopeless:
             raise CommandError(f"{self._bootstrap}: {self._trouble}", self._trouble_code)
 
+    def responds(self) -> bool:
+        """Forget earlier problems, and return whether a broker responds now."""
+        self._trouble, self._trouble_code, self._is_hopeless = "", None, False
+        try:
+            self._connect()
+        except CommandError:
+            return False
+        return True
+
     def _offsets(
         self, partitions: Iterable[Place], spec: OffsetSpec, *, committed: bool = False, if_there: bool = False
     ) -> dict[Place, int]:
+        found = self._look_up(partitions, spec, committed=committed)
+        for error in found.errors.values():
+            if not if_there or error.error_code not in _GONE:
+                raise error
+        return found.offsets
+
+    def _look_up(self, partitions: Iterable[Place], spec: OffsetSpec, *, committed: bool = False) -> FoundOffsets:
+        found = FoundOffsets({}, {}, {})
         wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         if not wanted:
-            return {}
+            return found
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s, isolation_level=level)
-        found: dict[Place, int] = {}
         for each, future in futures.items():
+            place = (each.topic, each.partition)
             try:
-                found[each.topic, each.partition] = self.wait(future, f"{each.topic}-{each.partition}").offset
+                answer = self.wait(future, f"{each.topic}-{each.partition}")
             except CommandError as error:
-                if not if_there or error.error_code not in _GONE:
-                    raise
+                found.errors[place] = error
+                continue
+            found.offsets[place] = answer.offset
+            found.epochs[place] = -1 if answer.leader_epoch is None else answer.leader_epoch
         return found
 
     def _connect(self) -> DescribeClusterResult:

@@ -148,4 +148,6 @@ def test_files_that_were_compressed_meanwhile_are_reported(log: WrittenLog) -> N
     reader = resumed(log, reached, since_ns)
 
     assert reader.lines() == ["three"]
-    assert reader.reports == [f"{archive}: was compressed before its lines could be sent: use logrotate's delaycompress"]
+    assert reader.reports == [
+        f"{archive}: was compressed before its lines could be sent: use logrotate's delaycompress"
+    ]
