@@ -234,8 +234,9 @@ class LogManager:
     ) -> PartitionLog:
         """Return the log of a partition; create it if it does not exist. `topic_id` has 16 bytes.
 
-        Raises LogOffline if no directory works, if the log is in a failed directory, if it is not new and may be in
-        a failed directory, or if another topic's directory has its name: no start has found that one.
+        A directory of the same name that belongs to another topic is renamed to `-stray`, and reported: its deletion
+        was missed, as it was not in use. Raises LogOffline if no directory works, if the log is in a failed directory,
+        or if it is not new and may be in a failed directory.
         """
         log = self.open(topic, partition)
         if log is not None:
@@ -251,7 +252,10 @@ class LogManager:
         with directory.offline_on_error():
             found_id = read_topic_id(self._fs, path)
         if found_id not in (None, topic_id):
-            raise LogOffline(path, "the directory is of another topic, and appeared after the start. Move it elsewhere")
+            self._keep_as_stray(directory, path, topic, partition, uuid4().hex)
+            if directory.failure is not None:
+                raise LogOffline(path, directory.failure)
+            self._on_remark(f"{path}: renamed to -stray, because it is of another topic, which was not in use")
         expiration_ms = self.producer_expiration_ms
         stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
         with directory.offline_on_error():

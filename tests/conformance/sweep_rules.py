@@ -65,6 +65,7 @@ COMPARED = {
     # 4.4 has newer levels than the recorded 4.3
     "ApiVersions.supported_features": lambda feature: feature.name not in ("metadata.version", "share.version"),
     "ApiVersions.api_keys": lambda api: api.api_key not in (93, 94),
+    "CreateTopics.topics[].configs": lambda config: config.name not in NEW_CONFIGS,
     "DescribeConfigs.results[].configs": lambda config: config.name not in NEW_CONFIGS,
 }
 

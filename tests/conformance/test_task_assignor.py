@@ -1,15 +1,20 @@
-"""The task assignor gives exactly Apache Kafka's assignments, so that a streams group keeps its targets."""
+"""The task assignor gives exactly the assignments of Apache Kafka 4.3, so that a streams group keeps its targets."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+
+import pytest
 
 from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from coordinator.group.streams.tasks import NO_TASKS, Tasks, TaskSet
-from tests.support.java import JavaRunner
+from tests.conformance.conftest import JAVA_SOURCES
+from tests.support.java import JavaRunner, compile_java
+from tests.support.kafka_releases import release_classpath, release_jars
 from tests.support.scale import scaled
 
 SEED = 1071
@@ -77,12 +82,22 @@ def as_json(group: Group) -> str:
     return json.dumps({"subtopologies": group.subtopologies, "members": members, "standbys": group.standbys})
 
 
-def test_tasks_are_those_of_kafka(java: JavaRunner) -> None:
+@pytest.fixture
+def java_of_4_3(tmp_path: Path) -> Iterator[JavaRunner]:
+    """Start a JVM with the assignor of Apache Kafka 4.3.1: that of 4.4 gives other tasks."""
+    sources = [*JAVA_SOURCES.glob("*.java"), *JAVA_SOURCES.with_name("java_4.3").glob("*.java")]
+    compile_java(sorted(sources), release_jars("4.3.1"), tmp_path)
+    runner = JavaRunner([release_classpath("4.3.1"), tmp_path, JAVA_SOURCES])
+    yield runner
+    runner.close()
+
+
+def test_tasks_are_those_of_kafka(java_of_4_3: JavaRunner) -> None:
     groups = list(random_groups(Random(SEED)))
     expected = []
     for start in range(0, len(groups), AT_ONCE):
         asked = "".join(as_json(each) + "\n" for each in groups[start : start + AT_ONCE])
-        done = java.run("AssignTasks", stdin=asked)
+        done = java_of_4_3.run("AssignTasks", stdin=asked)
         assert done.exit_code == 0, done.stderr
         expected += [json.loads(line) for line in done.stdout.splitlines()]
     assert len(expected) == len(groups)

@@ -191,10 +191,14 @@ class KafkaBroker(RunningBroker):
         options = (*QUICK, "-Xmx512m", *self._where_keys_of_tokens_may_be())
         if not (self.log_dir / "meta.properties").exists():
             tool = ["format", "--cluster-id", CLUSTER_ID, "--config", str(config), *self._format_options]
-            command = java_command("kafka.tools.StorageTool", tool, [kafka_classpath()], options=options)
+            command = java_command("kafka.tools.StorageTool", tool, [self._classpath()], options=options)
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-        return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
+        return java_command("kafka.Kafka", [str(config)], [self._classpath()], options=options)
+
+    def _classpath(self) -> Path:
+        """Return the jars that it runs, as one entry of a class path."""
+        return kafka_classpath()
 
     def _where_keys_of_tokens_may_be(self) -> list[str]:
         """Return the JVM's option for the keys of tokens: it reads them from no other place."""

@@ -1,4 +1,4 @@
-"""Other releases of Apache Kafka than the reference, on directories that exist already."""
+"""Other releases of Apache Kafka than the reference."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import functools
 from pathlib import Path
 
 from pybroker.pipeline.jars import Artifact, resolve
-from tests.support.brokers import KafkaBroker
+from tests.support.brokers import KafkaBroker, StandaloneKafka
 from tests.support.java import QUICK, java_command
 
 
 @functools.cache
-def release_classpath(version: str) -> Path:
-    """Return the jars of that release as one entry of a class path."""
+def release_jars(version: str) -> tuple[Path, ...]:
+    """Return the jars of that release and their dependencies."""
     artifacts = (
         Artifact("org.apache.kafka", "kafka_2.13", version),
         Artifact("org.apache.kafka", "kafka-tools", version),
         Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
         Artifact("org.apache.logging.log4j", "log4j-core", "2.25.4"),
     )
-    return resolve(f"kafka-{version}", artifacts, transitive=True)[0].parent / "*"
+    return tuple(resolve(f"kafka-{version}", artifacts, transitive=True))
+
+
+def release_classpath(version: str) -> Path:
+    """Return the jars of that release as one entry of a class path."""
+    return release_jars(version)[0].parent / "*"
 
 
 class KafkaOfRelease(KafkaBroker):
@@ -35,6 +40,13 @@ class KafkaOfRelease(KafkaBroker):
     def _command(self, config: Path) -> list[str]:
         options = (*QUICK, "-Xmx512m")
         return java_command("kafka.Kafka", [str(config)], [release_classpath(self.version)], options=options)
+
+
+class Kafka43(StandaloneKafka):
+    """Apache Kafka 4.3.1, whose streams groups the broker follows (docs/decisions/streams-groups.md)."""
+
+    def _classpath(self) -> Path:
+        return release_classpath("4.3.1")
 
 
 class Kafka44(KafkaOfRelease):

@@ -24,14 +24,19 @@ class Pair:
     Without Kafka, whose answers are then recorded (recorded_answers.py), both answers are those of pybroker.
     """
 
-    def __init__(self, home: Path, properties: dict[str, str] | None = None, *, with_kafka: bool = True) -> None:
+    def __init__(
+        self,
+        home: Path,
+        properties: dict[str, str] | None = None,
+        *,
+        with_kafka: bool = True,
+        kafka: type[RunningBroker] = StandaloneKafka,
+    ) -> None:
         self.ours = OurBroker(home / "ours", {**_directories(home / "ours"), **(properties or {})} | _OWN)
         self.brokers: tuple[RunningBroker, ...] = (self.ours,)
         if with_kafka:
             try:
-                self.kafka: RunningBroker = StandaloneKafka(
-                    home / "kafka", {**_directories(home / "kafka"), **(properties or {})}
-                )
+                self.kafka = kafka(home / "kafka", {**_directories(home / "kafka"), **(properties or {})})
             except BaseException:
                 self.ours.stop()
                 raise

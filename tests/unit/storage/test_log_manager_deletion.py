@@ -51,22 +51,6 @@ def test_stray_partition_is_set_aside(tmp_path: Path) -> None:
     manager.close(T0)
 
 
-def test_directory_of_another_topic_is_not_renamed(tmp_path: Path) -> None:
-    """It appeared after the start, so no metadata has said that its topic was deleted."""
-    manager = started(tmp_path)
-    append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch(b"kept"))
-    manager.close(T0)
-    (tmp_path / "t-0").rename(tmp_path.parent / f"{tmp_path.name}-away")
-    manager = started(tmp_path)
-    (tmp_path.parent / f"{tmp_path.name}-away").rename(tmp_path / "t-0")
-    with pytest.raises(LogOffline, match="t-0 is offline: the directory is of another topic"):
-        manager.create("t", 0, b"another-topic-id", LogConfig(), T0)
-    manager.close(T0)
-    manager = started(tmp_path)
-    assert [record.value for record in read_all(manager.logs["t", 0])] == [b"kept"]
-    manager.close(T0)
-
-
 def test_log_outside_the_manager_is_closed_too(tmp_path: Path) -> None:
     """Like the metadata log, which the controller opens: complete, in no checkpoint file, and not found by the next
     start.

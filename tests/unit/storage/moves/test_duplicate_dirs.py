@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from tests.support.logs import T0, append, batch, read_all
 TOPIC_ID = bytes(range(16))
 
 
-def manager_of(*paths: Path, place: Path | None = None) -> LogManager:
-    manager = LogManager([str(path) for path in paths])
+def manager_of(
+    *paths: Path, place: Path | None = None, on_remark: Callable[[str], None] = lambda line: None
+) -> LogManager:
+    manager = LogManager([str(path) for path in paths], on_remark=on_remark)
     manager.lock()
     config = LogConfig(file_delete_delay_ms=0)
     manager.load(
@@ -166,9 +169,11 @@ def test_new_topic_does_not_use_the_logs_of_another(tmp_path: Path) -> None:
     """The old topic was deleted while the directory of its moved log was offline."""
     twin(tmp_path / "a", b"of the old one")
     (tmp_path / "a/t-0").rename(tmp_path / "t-0")
-    manager = manager_of(tmp_path / "a")
+    remarks: list[str] = []
+    manager = manager_of(tmp_path / "a", on_remark=remarks.append)
     (tmp_path / "t-0").rename(tmp_path / "a/t-0")
     assert read_all(manager.create("t", 0, bytes(16), LogConfig(), T0)) == []
     (stray,) = tmp_path.glob("a/t-0.*-stray")
+    assert remarks == [f"{tmp_path}/a/t-0: renamed to -stray, because it is of another topic, which was not in use"]
     assert (stray / "00000000000000000000.log").stat().st_size > 0
     manager.close(T0)
