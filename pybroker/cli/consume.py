@@ -19,7 +19,7 @@ from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
 from pybroker.cli.exit_codes import STANDARD_OUTPUT, has_no_reader
-from pybroker.cli.option_values import key_value, positive, seconds
+from pybroker.cli.option_values import key_value, positive, regex, seconds
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -57,7 +57,7 @@ def command_line() -> ClientParser:
     parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; can be repeated")
     parser.add_argument(
         "--include",
-        type=_include,
+        type=regex,
         metavar="REGEX",
         help="all topics whose full names match, also those created later, without internal topics",
     )
@@ -261,13 +261,6 @@ class Printer:
         except CommandError as error:
             raise CommandError(f"{message.topic()}-{message.partition()}: offset {message.offset()}: {error}") from None
         return parsed
-
-
-def _include(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _moment(text: str) -> int:

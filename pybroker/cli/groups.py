@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,14 +11,12 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.queries import Query, read_queries
-from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
-from pybroker.cli.option_values import natural
+from pybroker.cli.group_offsets import add_reset_options, add_topics, committed_offsets, delete_offsets, reset
 
 if TYPE_CHECKING:
-    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import ConsumerGroupDescription
 
-    from pybroker.cli.client.session import Place, Session
+    from pybroker.cli.client.session import Session
 
 _EXAMPLES = """\
 examples:
@@ -51,7 +47,7 @@ def command_line() -> ClientParser:
     _add_queries(listed)
     described = parser.add_action("describe", _describe, "show offsets and lag of groups, by partition")
     _add_names(described)
-    described.add_argument("--all-groups", action="store_true", help="all groups")
+    _add_all_groups(described)
     _add_queries(described)
     shown = described.add_mutually_exclusive_group()
     shown.add_argument("--offsets", action="store_true", help="the default")
@@ -62,31 +58,14 @@ def command_line() -> ClientParser:
     )
     moved = parser.add_action("reset-offsets", _reset, "reset the offsets of a group without members")
     _add_names(moved)
-    of_topics = moved.add_mutually_exclusive_group()
-    of_topics.add_argument("--topic", action="append", help="of this topic; can be repeated")
-    of_topics.add_argument(
-        "--all-topics", action="store_true", help="of all topics with offsets of the group (the default)"
-    )
-    where = moved.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--to", metavar="WHERE", help="earliest, latest, an offset, +N or -N, or a time: @MS, -5m, ISO 8601"
-    )
-    for place in ("earliest", "latest"):
-        option = f"--to-{place}"
-        where.add_argument(option, action="store_const", dest="to", const=place, help=f"the same as --to {place}")
-    where.add_argument("--to-offset", type=_offset, dest="to", metavar="N", help="the same as --to N")
-    where.add_argument("--to-current", action="store_const", dest="to", const="+0", help="the same as --to +0")
-    where.add_argument("--shift-by", type=_shift, dest="to", metavar="N", help="the same as --to +N, or -N")
-    where.add_argument("--to-datetime", type=_since, dest="to", metavar="ISO", help="the same as --to TIME, in UTC")
-    where.add_argument("--by-duration", type=_ago, dest="to", metavar="PnDTnHnMnS", help="the same as --to -TIME")
-    how = moved.add_mutually_exclusive_group()
-    how.add_argument("--execute", action="store_true", help="reset the offsets (default: only show the result)")
-    how.add_argument("--dry-run", action="store_true", help="only show the result (the default)")
+    _add_all_groups(moved)
+    add_reset_options(moved)
     deleted = parser.add_action("delete", _delete, "delete groups and their offsets")
     _add_names(deleted)
+    _add_all_groups(deleted)
     forgotten = parser.add_action("delete-offsets", _delete_offsets, "delete a group's offsets of some topics")
     _add_names(forgotten)
-    forgotten.add_argument("--topic", action="append", required=True, help="of this topic; can be repeated")
+    add_topics(forgotten)
     return parser
 
 
@@ -110,27 +89,13 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("_", "").replace("rebalancing", "rebalance")
 
 
-def _offset(text: str) -> str:
-    return str(natural(text))
-
-
-def _shift(text: str) -> str:
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer")
-    return f"{int(text):+d}"
-
-
-def _since(text: str) -> str:
-    return f"@{utc_time_ms(text)}"
-
-
-def _ago(text: str) -> str:
-    return f"-{duration_ms(text)}ms"
-
-
 def _add_names(parser: ClientParser) -> None:
     parser.add_argument("names", nargs="*", metavar="GROUP")
     parser.add_argument("--group", action="append", default=[], metavar="GROUP", help="the same; can be repeated")
+
+
+def _add_all_groups(parser: ClientParser) -> None:
+    parser.add_argument("--all-groups", action="store_true", help="all groups")
 
 
 def _add_queries(parser: ClientParser) -> None:
@@ -144,6 +109,20 @@ def _names(options: argparse.Namespace) -> list[str]:
     if not names or "" in names:
         raise UsageError("which group?")
     return names
+
+
+def _names_or_all(session: Session, options: argparse.Namespace) -> list[str]:
+    """Return the groups that the options name; with --all-groups all of the cluster."""
+    if not options.all_groups:
+        return _names(options)
+    if options.names or options.group:
+        raise UsageError("--all-groups: not with the names of groups")
+    return _all_groups(session)
+
+
+def _all_groups(session: Session) -> list[str]:
+    found = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
+    return sorted(each.group_id for each in found.valid)
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:
@@ -165,8 +144,7 @@ def _queries(session: Session, options: argparse.Namespace) -> list[Query]:
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
     if options.all_groups:
-        found = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
-        options.group += sorted(each.group_id for each in found.valid)
+        options.group += _all_groups(session)
         options.group += [each.name for each in _queries(session, options)]
         if not options.group:
             return
@@ -271,65 +249,14 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, o
 
 
 def _reset(session: Session, options: argparse.Namespace) -> None:
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
-    from pybroker.cli.topics import describe
-
-    names = _names(options)
-    for group in names:
-        committed = committed_offsets(session, group)
-        places = list(committed)
-        if options.topic:
-            topics = describe(session, options.topic)
-            places = [(topic.name, each.id) for topic in topics for each in topic.partitions]
-        if not places:
-            raise CommandError(f"{group}: it has no offsets; name topics (--topic)")
-        targets = _targets(session, places, committed, options.to)
-        if options.execute:
-            wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in targets.items()]
-            request = [ConsumerGroupTopicPartitions(group, wanted)]
-            futures = session.admin.alter_consumer_group_offsets(request, request_timeout=session.timeout_s)
-            for answer in session.wait_for_all(futures).values():
-                for each in answer.topic_partitions:
-                    if each.error is not None:
-                        raise CommandError(f"{group}: {each.topic}-{each.partition}: {each.error.str()}")
-        rows = [
-            {
-                "group": group,
-                "topic": place[0],
-                "partition": place[1],
-                "offset": committed.get(place),
-                "new_offset": offset,
-                "executed": options.execute,
-            }
-            for place, offset in sorted(targets.items())
-        ]
-        show(rows, as_json=options.json)
-
-
-def _targets(session: Session, places: list[Place], committed: dict[Place, int], where: str) -> dict[Place, int]:
-    """Return the new offset of each partition: always one in the log, or its end."""
-    starts = session.starts(places)
-    ends = session.ends(places)
-    if where == "earliest":
-        return starts
-    if where == "latest":
-        return ends
-    if where.lstrip("+-").isdecimal() and where[0] in "+-":
-        wanted = {place: committed.get(place, starts[place]) + int(where) for place in places}
-    elif where.isdecimal():
-        wanted = dict.fromkeys(places, int(where))
-    else:
-        try:
-            since = time_ms(where, int(time.time() * 1000))
-        except argparse.ArgumentTypeError:
-            raise UsageError(f"--to: {where!r} is neither earliest, latest, an offset, +N, -N nor a time") from None
-        return session.since(places, since)
-    return {place: min(max(offset, starts[place]), ends[place]) for place, offset in wanted.items()}
+    reset(session, options, _names_or_all(session, options))
 
 
 def _delete(session: Session, options: argparse.Namespace) -> None:
-    futures = session.admin.delete_consumer_groups(_names(options), request_timeout=session.timeout_s)
+    names = _names_or_all(session, options)
+    if not names:
+        return
+    futures = session.admin.delete_consumer_groups(names, request_timeout=session.timeout_s)
     for name in session.wait_for_all(futures):
         if options.json:
             show([{"group": name, "deleted": True}], as_json=True)
@@ -338,24 +265,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 
 
 def _delete_offsets(session: Session, options: argparse.Namespace) -> None:
-    names = _names(options)
-    with session.administration() as client:
-        from kafka import TopicPartition
-
-        for group in names:
-            committed = committed_offsets(session, group)
-            for topic in options.topic:
-                if topic not in {place[0] for place in committed}:
-                    raise CommandError(f"{group}: it has no offsets of {topic}")
-            chosen = sorted(place for place in committed if place[0] in options.topic)
-            answers = client.ask(
-                "delete_group_offsets", group, [TopicPartition(*place) for place in chosen], about=group
-            )
-            for place, answer in answers.items():
-                if answer.errno:
-                    raise CommandError(f"{group}: {place.topic}-{place.partition}: {answer.description.rstrip('.')}")
-            rows = [{"group": group, "topic": place[0], "partition": place[1], "deleted": True} for place in chosen]
-            show(rows, as_json=options.json)
+    delete_offsets(session, options, _names(options))
 
 
 def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:
@@ -365,18 +275,3 @@ def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupD
         if group.state.name == "DEAD":
             raise CommandError(f"{group.group_id}: there is no such group")
     return found
-
-
-def committed_offsets(session: Session, group: str) -> dict[Place, int]:
-    """Return the group's offsets by partition."""
-    return {place: each.offset for place, each in commits(session, group).items()}
-
-
-def commits(session: Session, group: str) -> dict[Place, TopicPartition]:
-    """Return the group's commits by partition: offset, leader epoch and metadata."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    request = [ConsumerGroupTopicPartitions(group)]
-    futures = session.admin.list_consumer_group_offsets(request, request_timeout=session.timeout_s)
-    (answer,) = session.wait_for_all(futures).values()
-    return {(each.topic, each.partition): each for each in answer.topic_partitions if each.offset >= 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 _MOST_SECONDS = 86_400
 
@@ -43,3 +44,11 @@ def natural(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 0")
     return int(text)
+
+
+def regex(text: str) -> re.Pattern[str]:
+    """Parse a regular expression of Python."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None

@@ -104,7 +104,7 @@ def _turns(session: Session, options: argparse.Namespace, count: int | None, *, 
 
 
 def _look(session: Session, options: argparse.Namespace) -> Sample:
-    from pybroker.cli.groups import committed_offsets
+    from pybroker.cli.group_offsets import committed_offsets
 
     places = [place for place in session.partitions() if options.internal or not place[0].startswith("__")]
     at_s = time.monotonic()

@@ -11,7 +11,7 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
-from pybroker.cli.option_values import key_value, positive
+from pybroker.cli.option_values import key_value, natural, positive, regex
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartitionInfo, Uuid
@@ -34,6 +34,13 @@ _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
     "--under-replicated-partitions": (lambda each: len(each.isr) < len(each.replicas), "those that lack replicas"),
     "--unavailable-partitions": (lambda each: each.leader is None, "those without a leader"),
 }
+_UNDER, _AT = "--under-min-isr-partitions", "--at-min-isr-partitions"
+_MIN_ISR = "min.insync.replicas"
+#: Options that compare with min.insync.replicas.
+_BELOW = {
+    _UNDER: "those with fewer replicas in sync than min.insync.replicas",
+    _AT: "those with exactly that many",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,27 +52,58 @@ def command_line() -> ClientParser:
     """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker topics", "Topics of a cluster.", _EXAMPLES)
     names = parser.add_action("list", _list, "list the names of topics")
+    _add_include(names)
     names.add_argument("--exclude-internal", action="store_true", help="without internal topics")
     described = parser.add_action("describe", _describe, "show partitions of topics, and their configs")
     _add_names(described)
+    _add_include(described)
+    described.add_argument("--topic-id", metavar="ID", help="the topic with this id")
+    _add_if_exists(described)
     described.add_argument("--exclude-internal", action="store_true", help="without internal topics")
     chosen = described.add_mutually_exclusive_group()
     for option, (_, which) in _TROUBLED.items():
         chosen.add_argument(option, action="store_const", dest="troubled", const=option, help=f"only {which}")
     chosen.add_argument("--topics-with-overrides", action="store_true", help="only topics with their own configs")
+    for option, which in _BELOW.items():
+        chosen.add_argument(option, action="store_const", dest="troubled", const=option, help=f"only {which}")
     created = parser.add_action("create", _create, "make topics")
     _add_names(created)
     created.add_argument("--partitions", type=positive, help="(default: num.partitions of the broker)")
     created.add_argument("--replication-factor", type=positive, help="(default: the broker's)")
+    created.add_argument(
+        "--replica-assignment",
+        type=_assignment,
+        metavar="ID:ID,...",
+        help="the brokers of each partition, instead of numbers of partitions and replicas",
+    )
     created.add_argument("--config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
     created.add_argument("--if-not-exists", action="store_true", help="do not fail for topics that exist")
     altered = parser.add_action("alter", _alter, "add partitions to topics")
     _add_names(altered)
+    _add_include(altered)
+    _add_if_exists(altered)
     altered.add_argument("--partitions", type=positive, required=True, help="the new number of partitions")
     deleted = parser.add_action("delete", _delete, "delete topics and their records")
     _add_names(deleted)
-    deleted.add_argument("--if-exists", action="store_true", help="do not fail for topics that do not exist")
+    _add_include(deleted)
+    _add_if_exists(deleted)
     return parser
+
+
+def _add_include(parser: ClientParser) -> None:
+    parser.add_argument("--include", type=regex, metavar="REGEX", help="the topics whose full names match")
+
+
+def _add_if_exists(parser: ClientParser) -> None:
+    parser.add_argument("--if-exists", action="store_true", help="do not fail for topics that do not exist")
+
+
+def _assignment(text: str) -> list[list[int]]:
+    """Parse the broker ids of each partition: `1:2,2:3`."""
+    try:
+        return [[natural(word) for word in partition.split(":")] for partition in text.split(",")]
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ID:ID,... for each partition") from None
 
 
 def _add_names(parser: ClientParser) -> None:
@@ -80,8 +118,20 @@ def _names(options: argparse.Namespace) -> list[str]:
     return names
 
 
+def _chosen(session: Session, options: argparse.Namespace) -> list[str]:
+    """Return the names that the options give, and those that --include matches. Raises CommandError for no match."""
+    if options.include is None:
+        return _names(options)
+    found = sorted(filter(options.include.fullmatch, session.admin.list_topics(timeout=session.timeout_s).topics))
+    if not found and not options.if_exists:
+        raise CommandError(f"no topic matches {options.include.pattern}")
+    return list(dict.fromkeys([*(_names(options) if options.names or options.topic else ()), *found]))
+
+
 def _list(session: Session, options: argparse.Namespace) -> None:
     found = describe_all(session)
+    if options.include is not None:
+        found = [each for each in found if options.include.fullmatch(each.name)]
     rows = [
         {"topic": each.name, "partitions": len(each.partitions), "internal": each.is_internal}
         for each in sorted(found, key=lambda each: each.name)
@@ -94,14 +144,17 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
-    chosen = [*options.names, *options.topic]
-    found = describe(session, _names(options)) if chosen else describe_all(session)
+    found = _described(session, options)
     if options.exclude_internal:
         found = [topic for topic in found if not topic.is_internal]
     own = _settings_of(session, [topic.name for topic in found])
     if options.topics_with_overrides:
         found = [topic for topic in found if own[topic.name]]
-    shown = [(topic, select_partitions(topic.partitions, options.troubled)) for topic in sorted(found, key=_by_name)]
+    least = _min_isr_of(session, found) if options.troubled in _BELOW else {}
+    shown = [
+        (topic, select_partitions(topic.partitions, options.troubled, least.get(topic.name, 1)))
+        for topic in sorted(found, key=_by_name)
+    ]
     if options.troubled is not None:
         shown = [(topic, partitions) for topic, partitions in shown if partitions]
     places = [(topic.name, each.id) for topic, partitions in shown for each in partitions]
@@ -130,6 +183,30 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
         show(rows, as_json=False)
 
 
+def _described(session: Session, options: argparse.Namespace) -> list[TopicDescription]:
+    """Return the topics that the options name, all if they name none. Raises CommandError for a missing one."""
+    if options.topic_id is not None:
+        found = [topic for topic in describe_all(session) if id_text(topic.topic_id) == options.topic_id]
+        if not found and not options.if_exists:
+            raise CommandError(f"there is no topic with the id {options.topic_id}")
+        return found
+    if not (options.names or options.topic or options.include):
+        return describe_all(session)
+    names = _chosen(session, options)
+    return describe(session, names, if_there=options.if_exists) if names else []
+
+
+def _min_isr_of(session: Session, topics: Sequence[TopicDescription]) -> dict[str, int]:
+    """Return min.insync.replicas of each topic."""
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    wanted = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    futures = session.admin.describe_configs(wanted, request_timeout=session.timeout_s) if wanted else {}
+    return {
+        resource.name: int(session.wait(future, resource.name)[_MIN_ISR].value) for resource, future in futures.items()
+    }
+
+
 def _by_name(topic: TopicDescription) -> str:
     return topic.name
 
@@ -139,8 +216,14 @@ def id_text(id_: Uuid) -> str:
     return str(id_).translate(_FOR_URLS)
 
 
-def select_partitions(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:
+def select_partitions(
+    partitions: Sequence[TopicPartitionInfo], option: str | None, min_isr: int = 1
+) -> list[TopicPartitionInfo]:
     """Return the partitions that the options of describe select; without such an option, all."""
+    if option == _UNDER:
+        return [each for each in partitions if len(each.isr) < min_isr]
+    if option == _AT:
+        return [each for each in partitions if len(each.isr) == min_isr]
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
 
 
@@ -165,11 +248,20 @@ def _settings_of(session: Session, names: Sequence[str]) -> dict[str, dict[str, 
 def _create(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import NewTopic
 
+    if options.replica_assignment and (options.partitions or options.replication_factor):
+        raise UsageError("--replica-assignment: not with --partitions or --replication-factor")
     wanted = [
         NewTopic(
             name,
             num_partitions=options.partitions or -1,
             replication_factor=options.replication_factor or -1,
+            config=dict(options.config),
+        )
+        if options.replica_assignment is None
+        else NewTopic(
+            name,
+            num_partitions=len(options.replica_assignment),
+            replica_assignment=options.replica_assignment,
             config=dict(options.config),
         )
         for name in _names(options)
@@ -180,12 +272,15 @@ def _create(session: Session, options: argparse.Namespace) -> None:
 def _alter(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import NewPartitions
 
-    wanted = [NewPartitions(name, options.partitions) for name in _names(options)]
-    _do(session, options, "altered", session.admin.create_partitions(wanted, request_timeout=session.timeout_s))
+    wanted = [NewPartitions(name, options.partitions) for name in _chosen(session, options)]
+    if wanted:
+        _do(session, options, "altered", session.admin.create_partitions(wanted, request_timeout=session.timeout_s))
 
 
 def _delete(session: Session, options: argparse.Namespace) -> None:
-    _do(session, options, "deleted", session.admin.delete_topics(_names(options), request_timeout=session.timeout_s))
+    names = _chosen(session, options)
+    if names:
+        _do(session, options, "deleted", session.admin.delete_topics(names, request_timeout=session.timeout_s))
 
 
 def _do(session: Session, options: argparse.Namespace, done: str, futures: Mapping[str, Future[None]]) -> None:

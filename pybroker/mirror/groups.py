@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Place, Session, failed
-from pybroker.cli.groups import commits
+from pybroker.cli.group_offsets import commits
 
 _WITH_OFFSETS = {"CLASSIC", "CONSUMER"}
 #: A commit that does not change is written again after this time, or the target's retention would remove it.
