@@ -192,11 +192,7 @@ def _number(found: Mapping[str, Any]) -> dict[str, object]:
 
 def subscriptions(client: Administration) -> list[str]:
     """Return the names of the subscriptions. Raises CommandError."""
-    from kafka.protocol.admin import ListConfigResourcesRequest
-
-    answer = client.send(ListConfigResourcesRequest(resource_types=[CLIENT_METRICS]))
-    client.check(answer)
-    return sorted(each.resource_name for each in answer.config_resources)
+    return resources.names(client, CLIENT_METRICS)
 
 
 def described(client: Administration, names: Sequence[str]) -> list[tuple[str, dict[str, str]]]:

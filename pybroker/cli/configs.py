@@ -1,4 +1,4 @@
-"""`pybroker configs`: show and alter the configs of topics and brokers."""
+"""`pybroker configs`: show and alter the configs of topics, brokers, groups and other resources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pybroker.cli.client.properties import read_properties
 from pybroker.cli.option_values import key_value, keys
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
+    from confluent_kafka.admin import ConfigEntry, ConfigResource
 
     from pybroker.cli.client.session import Session
 
@@ -31,7 +31,33 @@ examples:
 #: Keys have dots in them.
 _BETWEEN_SETTINGS = re.compile(r",(?=\s*[a-z]+(?:\.[a-z]+)+=)")
 _IN_BRACKETS = re.compile(r"\[(.*)\]", re.DOTALL)
-_KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # the client library has no names for other kinds
+#: Kinds of entities by Kafka's words, and the options that name one.
+_KINDS = {
+    "topics": "topic",
+    "brokers": "broker",
+    "groups": "group",
+    "client-metrics": "client_metrics",
+    "broker-loggers": "broker_logger",
+}
+_BY_LIBRDKAFKA = {"topics": "TOPIC", "brokers": "BROKER"}  # it has no names for the other kinds
+_BY_KAFKA_PYTHON = {
+    "groups": resources.GROUP,
+    "client-metrics": resources.CLIENT_METRICS,
+    "broker-loggers": resources.BROKER_LOGGER,
+}
+#: The protocol's numbers of sources; other words than librdkafka's for two of them.
+_SOURCES = {
+    1: "dynamic_topic",
+    2: "dynamic_broker",
+    3: "dynamic_default_broker",
+    4: "static_broker",
+    5: "default",
+    6: "dynamic_broker_logger",
+    7: "dynamic_client_metrics",
+    8: "dynamic_group",
+}
+_DEFAULT = 5
+_ALL_BROKERS = ""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def command_line() -> ClientParser:
     """Return the parser of the command line. The site has a page of its help."""
-    parser = ClientParser("pybroker configs", "Configs of topics and brokers.", _EXAMPLES)
+    parser = ClientParser("pybroker configs", "Configs of topics, brokers, groups and more.", _EXAMPLES)
     described = parser.add_action("describe", _describe, "show configs, and the source of each")
     _add_entity(described)
     described.add_argument("--all", action="store_true", help="also configs that are not set")
@@ -80,79 +106,126 @@ def _without_brackets(value: str) -> str:
 
 def _add_entity(parser: ClientParser) -> None:
     entity = parser.add_mutually_exclusive_group()
-    entity.add_argument("--topic")
+    entity.add_argument("--topic", metavar="NAME")
     entity.add_argument("--broker", metavar="ID")
+    entity.add_argument("--broker-defaults", action="store_true", help="the defaults for all brokers")
+    entity.add_argument("--broker-logger", metavar="ID", help="the log levels of a broker")
+    entity.add_argument("--group", metavar="NAME")
+    entity.add_argument("--client-metrics", metavar="NAME", help="a subscription to metrics of clients")
     entity.add_argument(
         "--entity-type", choices=tuple(_KINDS), help="with --entity-name: the same, as with kafka-configs"
     )
     named = parser.add_mutually_exclusive_group()
     named.add_argument("--entity-name", metavar="NAME")
-    named.add_argument("--entity-default", action="store_true", help="the default for all brokers")
+    named.add_argument("--entity-default", action="store_true", help="the same as --broker-defaults")
 
 
-def _is_of_all_brokers(options: argparse.Namespace) -> bool:
-    if not options.entity_default:
-        return False
-    if options.topic is not None or options.broker is not None or options.entity_type == "topics":
-        raise UsageError("--entity-default is for --entity-type brokers: defaults of topics are settings of brokers")
-    return True
+def entity_of(options: argparse.Namespace) -> tuple[str, str | None]:
+    """Return the kind and the name of the entity; None for all of the kind, "" for all brokers. Raises UsageError."""
+    if options.broker_defaults or options.entity_default:
+        given = [option for option in _KINDS.values() if getattr(options, option) is not None]
+        if given or (options.entity_type not in (None, "brokers")):
+            message = "is for --entity-type brokers: defaults of topics are settings of brokers"
+            raise UsageError(f"--entity-default {message}")
+        return "brokers", _ALL_BROKERS
+    named = [(kind, getattr(options, option)) for kind, option in _KINDS.items()]
+    chosen = [(kind, name) for kind, name in named if name is not None]
+    if options.entity_type is not None:
+        chosen.append((options.entity_type, options.entity_name))
+    elif options.entity_name is not None:
+        raise UsageError("--entity-name: of which --entity-type?")
+    if len(chosen) != 1 or chosen[0][1] == "":
+        raise UsageError("settings of what? --topic NAME, --broker ID, --group NAME and so on")
+    ((kind, name),) = chosen
+    if kind in ("brokers", "broker-loggers") and name is not None and not name.isdecimal():
+        raise UsageError(f"{name!r} is not a broker id")
+    return kind, name
 
 
-def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
+def _all_names(session: Session, kind: str) -> list[str]:
+    """Return the names of all entities of a kind: of groups and client metrics those with configs."""
+    if kind == "topics":
+        return sorted(session.admin.list_topics(timeout=session.timeout_s).topics)
+    if kind in ("brokers", "broker-loggers"):
+        ids = [str(node.id) for node in sorted(session.cluster.nodes, key=lambda node: node.id)]
+        return [*ids, _ALL_BROKERS] if kind == "brokers" else ids
+    with session.administration() as client:
+        return resources.names(client, _BY_KAFKA_PYTHON[kind])
+
+
+def _check_broker(session: Session, kind: str, name: str) -> None:
+    """Raise CommandError for a broker that is not there: the client library would wait for it."""
+    if kind not in ("brokers", "broker-loggers") or name == _ALL_BROKERS:
+        return
+    if int(name) not in {node.id for node in session.cluster.nodes}:
+        raise CommandError(f"there is no broker {name}")
+
+
+def _resource(kind: str, name: str) -> ConfigResource:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
-    given = {"topics": options.topic, "brokers": options.broker}
-    if options.entity_type is not None:
-        given[options.entity_type] = options.entity_name
-    kinds = [(kind, name) for kind, name in given.items() if name is not None]
-    if len(kinds) != 1 or not kinds[0][1]:
-        raise UsageError("settings of what? --topic NAME or --broker ID")
-    ((kind, name),) = kinds
-    if kind == "brokers" and not name.isdecimal():
-        raise UsageError(f"{name!r} is not a broker id")
-    if kind == "brokers" and int(name) not in {node.id for node in session.cluster.nodes}:
-        raise CommandError(f"there is no broker {name}")  # the client library would wait for this broker
-    return ConfigResource(ResourceType[_KINDS[kind]], name)
+    return ConfigResource(ResourceType[_BY_LIBRDKAFKA[kind]], name)
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
+    kind, name = entity_of(options)
+    if name is not None:
+        show(_rows(session, options, kind, name), as_json=options.json)
+        return
+    rows = []
+    for each in _all_names(session, kind):
+        rows += [{"name": each or "(all)", **row} for row in _rows(session, options, kind, each)]
+    show(rows, as_json=options.json)
+
+
+def _rows(session: Session, options: argparse.Namespace, kind: str, name: str) -> list[dict[str, object]]:
+    """Return the lines of an entity."""
+    rows = [
+        {
+            "key": entry.name,
+            "value": None if is_sensitive else entry.value,
+            "source": _SOURCES.get(source, "unknown"),
+            "read_only": is_read_only,
+        }
+        for entry, source, is_sensitive, is_read_only in _entries(session, kind, name)
+        if options.all or source != _DEFAULT
+    ]
+    return sorted(rows, key=lambda row: str(row["key"]))
+
+
+def _entries(session: Session, kind: str, name: str) -> list[tuple[Any, int, bool, bool]]:
+    """Return entries of either library, and for each: source, whether it is a secret, whether it is read-only."""
     from confluent_kafka.admin import ConfigSource
 
-    if _is_of_all_brokers(options):
-        with session.administration() as client:
-            ((_, found),) = resources.describe(client, resources.BROKER, [""])
-        rows = [_row(each, ConfigSource(each.config_source), is_read_only=each.read_only) for each in found]
-    else:
-        resource = _resource(session, options)
+    _check_broker(session, kind, name)
+    if kind in _BY_LIBRDKAFKA and name != _ALL_BROKERS:
+        resource = _resource(kind, name)
         (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
-        entries: dict[str, ConfigEntry] = session.wait(future, resource.name)
-        rows = [
-            _row(each, ConfigSource(each.source), is_read_only=each.is_read_only)
-            for each in entries.values()
-            if options.all or not each.is_default
+        found: dict[str, ConfigEntry] = session.wait(future, resource.name)
+        return [
+            (each, ConfigSource(each.source).value, each.is_sensitive, each.is_read_only) for each in found.values()
         ]
-    show(sorted(rows, key=lambda row: str(row["key"])), as_json=options.json)
-
-
-def _row(entry: Any, source: ConfigSource, *, is_read_only: bool) -> dict[str, object]:
-    """Return one line for an entry of either library."""
-    return {
-        "key": entry.name,
-        "value": None if entry.is_sensitive else entry.value,
-        "source": source.name.lower().removesuffix("_config"),
-        "read_only": is_read_only,
-    }
+    number = _BY_KAFKA_PYTHON.get(kind, resources.BROKER)
+    node = int(name) if kind == "broker-loggers" else None
+    with session.administration() as client:
+        ((_, entries),) = resources.describe(client, number, [name], node)
+    return [(each, each.config_source, each.is_sensitive, each.read_only) for each in entries]
 
 
 def _alter(session: Session, options: argparse.Namespace) -> None:
     changes = changes_of(options)
     if not changes:
         raise UsageError("nothing to change: --add-config KEY=VALUE or --delete-config KEY")
-    if _is_of_all_brokers(options):
-        with session.administration() as client:
-            resources.alter(client, resources.BROKER, "", changes)
+    kind, name = entity_of(options)
+    if name is None:
+        raise UsageError(f"settings of which of the {kind}? --entity-name NAME")
+    _check_broker(session, kind, name)
+    if kind in _BY_LIBRDKAFKA and name != _ALL_BROKERS:
+        _alter_one(session, _resource(kind, name), changes)
     else:
-        _alter_one(session, _resource(session, options), changes)
+        node = int(name) if kind == "broker-loggers" else None
+        with session.administration() as client:
+            resources.alter(client, _BY_KAFKA_PYTHON.get(kind, resources.BROKER), name, changes, node)
     if options.json:
         show([{"key": key, "value": value} for key, value in changes.items()], as_json=True)
         return

@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
 def command_line() -> ClientParser:
     """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker users", "Users with passwords (SCRAM).", _EXAMPLES)
-    parser.add_action("list", _list, "list users and their mechanisms")
+    listed = parser.add_action("list", _list, "list users and their mechanisms")
+    listed.add_argument("names", nargs="*", metavar="USER", help="(default: all)")
     created = parser.add_action("create", _create, "create a user, or change the password")
     created.add_argument("name", metavar="USER")
     created.add_argument(
@@ -71,6 +72,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
     rows = [
         {"user": user, "mechanism": _name(each.mechanism), "iterations": each.iterations}
         for user, described in sorted(found.items())
+        if not options.names or user in options.names
         for each in described.scram_credential_infos
     ]
     show(rows, as_json=options.json)

@@ -11,15 +11,25 @@ from pybroker.cli.parser import OneLineParser
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One run of a pybroker command. `stdin` is its input, if it reads a secret."""
+    """One run of a pybroker command.
+
+    `stdin` is its input, if it reads a secret. `question`: it runs only if the user answers y. `failure` is the tool's
+    exit code if the command fails; a wrong command line always has 1.
+    """
 
     name: str
     arguments: list[str]
     stdin: str | None = None
+    question: str = ""
+    failure: int = 1
 
 
 class CannotTranslate(Exception):
     """No pybroker command does what the command line asks for."""
+
+
+class BadCommandLine(CannotTranslate):
+    """Kafka's tool refuses the command line too."""
 
 
 def tool_parser(tool: str) -> ArgumentParser:

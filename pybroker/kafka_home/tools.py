@@ -1,7 +1,8 @@
 """Run Apache Kafka's scripts with pybroker: `python -I -m pybroker.kafka_home.tools TOOL ARGUMENT...`.
 
 The broker and the tools on its files run in a new process in this one's place; tools that talk to a broker run here.
-Exit codes are those of the command; 1 for a tool or an option that pybroker does not have.
+Exit codes are those of Kafka's tools: 1 for errors, and for a tool or an option that pybroker does not have. Only
+kafka-consumer-groups ends with 0 after an error of the broker, as Kafka's does.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from pybroker import engine_process
 from pybroker.cli.commands import COMMANDS
 from pybroker.cli.exit_codes import end
 from pybroker.cli.standard_streams import open_closed
-from pybroker.kafka_home.common_options import CannotTranslate
+from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate
 from pybroker.kafka_home.translate import TRANSLATIONS
+
+#: Exit codes of pybroker's commands.
+_FAILED, _WRONG_COMMAND_LINE = 1, 2
 
 _STORAGE = {
     "format": "tools.data.format",
@@ -32,13 +36,21 @@ _CLASSES = {
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.AclCommand": "kafka-acls",
     "kafka.admin.ConfigCommand": "kafka-configs",
+    "kafka.admin.ConsumerGroupCommand": "kafka-consumer-groups",
     "kafka.admin.TopicCommand": "kafka-topics",
+    "kafka.tools.ConsoleConsumer": "kafka-console-consumer",
+    "kafka.tools.ConsoleProducer": "kafka-console-producer",
     "kafka.tools.DumpLogSegments": "kafka-dump-log",
     "kafka.tools.StorageTool": "kafka-storage",
     "org.apache.kafka.tools.AclCommand": "kafka-acls",
+    "org.apache.kafka.tools.ClientMetricsCommand": "kafka-client-metrics",
     "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
+    "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
+    "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
+    "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
 }
 
 
@@ -73,6 +85,9 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     """Run a tool in this process, and return its exit code; or replace this process by the tool."""
     try:
         return _run(tool.removesuffix(".sh"), arguments)
+    except BadCommandLine as error:
+        print(f"{tool}: {error}", file=sys.stderr)
+        return 1
     except CannotTranslate as error:
         print(f"{tool}: not supported by pybroker: {error}", file=sys.stderr)
         return 1
@@ -99,13 +114,29 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
         return serve(arguments)
     if tool not in TRANSLATIONS:
         raise CannotTranslate(f"there are {', '.join(TOOLS)}")
-    for command in TRANSLATIONS[tool](arguments):
-        if command.stdin is not None:
-            sys.stdin = io.StringIO(command.stdin)
-        exit_code: int = import_module(COMMANDS[command.name].module).main(command.arguments)
-        if exit_code != 0:
-            return exit_code
+    try:
+        for command in TRANSLATIONS[tool](arguments):
+            if command.question and not _is_confirmed(command.question):
+                return 0
+            if command.stdin is not None:
+                sys.stdin = io.StringIO(command.stdin)
+            exit_code: int = import_module(COMMANDS[command.name].module).main(command.arguments)
+            if exit_code == _FAILED:
+                return command.failure
+            if exit_code != 0:
+                return 1 if exit_code == _WRONG_COMMAND_LINE else exit_code
+    except SystemExit as ended:  # of a parser
+        return 1 if ended.code == _WRONG_COMMAND_LINE else int(ended.code or 0)
     return 0
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask the user, on the terminal or by standard input. Raises CannotTranslate if nobody can answer."""
+    print(question, end=" ", flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise BadCommandLine("nobody can answer the question: add --force")
+    return answer.strip().lower() == "y"
 
 
 def _start(arguments: Sequence[str]) -> NoReturn:

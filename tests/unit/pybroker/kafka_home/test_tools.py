@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -90,6 +91,68 @@ def test_client_tools_run_in_this_process(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert run("kafka-configs", words) == 3
     assert ran == [(["create", "ann", "--password-file", "-", "--mechanism", "SCRAM-SHA-256"], "x\n")]
+
+
+def _ending(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Let every command end with an exit code."""
+
+    class Commands:
+        @staticmethod
+        def main(arguments: list[str]) -> int:
+            return code
+
+    monkeypatch.setattr(tools, "import_module", lambda _: Commands)
+
+
+@pytest.mark.parametrize(
+    ("tool", "line", "code", "expected"),
+    [
+        ("kafka-topics", "--list", 0, 0),
+        ("kafka-topics", "--list", 1, 1),
+        ("kafka-topics", "--list", 2, 1),
+        ("kafka-topics", "--list", 130, 130),
+        ("kafka-consumer-groups", "--list", 1, 0),
+        ("kafka-consumer-groups", "--list", 2, 1),
+    ],
+)
+def test_exit_codes_are_those_of_kafka(
+    monkeypatch: pytest.MonkeyPatch, tool: str, line: str, code: int, expected: int
+) -> None:
+    """Kafka's tools end with 1; its kafka-consumer-groups reports errors of the broker and ends with 0."""
+    _ending(monkeypatch, code)
+
+    assert run(tool, line.split()) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["kafka-topics --colour", "kafka-acls --list --colour", "kafka-consumer-groups --list --colour"]
+)
+def test_unknown_option_has_exit_code_1(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka's tools know no exit code 2."""
+    tool, *words = line.split()
+
+    assert run(tool, words) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("answer", "ran", "code"), [("y\n", True, 0), ("n\n", False, 0), ("", False, 1)])
+def test_removal_of_acls_waits_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch, answer: str, ran: bool, code: int
+) -> None:
+    """As kafka-acls does; without anybody to answer it fails."""
+    calls: list[list[str]] = []
+
+    class Acls:
+        @staticmethod
+        def main(arguments: list[str]) -> int:
+            calls.append(arguments)
+            return 0
+
+    monkeypatch.setattr(tools, "import_module", lambda _: Acls)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+
+    assert run("kafka-acls", ["--remove", "--topic", "t"]) == code
+    assert bool(calls) is ran
 
 
 def test_home_is_updated_without_replacing_users_files(tmp_path: Path) -> None:

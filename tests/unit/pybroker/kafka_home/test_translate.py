@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pybroker.kafka_home.common_options import CannotTranslate, Command
-from pybroker.kafka_home.translate import TRANSLATIONS, settings
+from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate, Command
+from pybroker.kafka_home.configs import settings
+from pybroker.kafka_home.topics import include_list
+from pybroker.kafka_home.translate import TRANSLATIONS
 
 AT = ["--bootstrap-server", "localhost:9092"]
 SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[password=other]"
@@ -20,14 +22,14 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             [
                 Command(
                     "topics",
-                    ["--create", "--topic", "a", "--partitions", "3", "--replication-factor", "1", "--if-not-exists"],
+                    ["create", "--topic", "a", "--partitions", "3", "--replication-factor", "1", "--if-not-exists"],
                 )
             ],
         ),
         (
             "kafka-topics",
             "--bootstrap-server PLAINTEXT://h:1,SASL_SSL://i:2 --list --command-config c.properties",
-            [Command("topics", ["--list", "--bootstrap-server", "h:1,i:2", "--command-config", "c.properties"])],
+            [Command("topics", ["list", "--bootstrap-server", "h:1,i:2", "--command-config", "c.properties"])],
         ),
         (
             "kafka-configs",
@@ -81,7 +83,15 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             "kafka-acls",
             "--force --authorizer-properties zookeeper.connect=h:1 --add --allow-principal User:a --allow-host *"
             " --operation Read --topic t",
-            [Command("acls", ["--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"])],
+            [
+                Command(
+                    "acls",
+                    [
+                        *("add", "--topic", "t", "--allow-principal", "User:a"),
+                        *("--allow-host", "*", "--operation", "Read"),
+                    ],
+                )
+            ],
         ),
         (
             "kafka-console-producer",
@@ -110,7 +120,38 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
         ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
         ("kafka-broker-api-versions", "", [Command("cluster", ["describe"])]),
-        ("kafka-consumer-groups", "--list", [Command("groups", ["--list"])]),
+        ("kafka-consumer-groups", "--list", [Command("groups", ["--list"], failure=0)]),
+        (
+            "kafka-consumer-groups",
+            "--describe --all-groups --timeout 5000",
+            [Command("groups", ["--describe", "--all-groups", "--timeout", "5.0"], failure=0)],
+        ),
+        (
+            "kafka-topics",
+            "--delete --topic orders-.*,old",
+            [Command("topics", ["delete", "--include", "orders-.*|old"])],
+        ),
+        (
+            "kafka-acls",
+            "--remove --topic t --operation Read --force",
+            [Command("acls", ["remove", "--topic", "t"])],
+        ),
+        (
+            "kafka-configs",
+            "--describe --entity-type groups --entity-name g",
+            [Command("configs", ["describe", "--entity-type", "groups", "--entity-name", "g"])],
+        ),
+        (
+            "kafka-configs",
+            "--describe --entity-type topics",
+            [Command("configs", ["describe", "--entity-type", "topics"])],
+        ),
+        (
+            "kafka-configs",
+            "--describe --user ann",
+            [Command("quotas", ["list", "--user", "ann"]), Command("users", ["list", "ann"])],
+        ),
+        ("kafka-configs", "--describe --user-defaults", [Command("quotas", ["list", "--user-defaults"])]),
     ],
 )
 def test_options_are_translated(tool: str, given: str, commands: list[Command]) -> None:
@@ -144,12 +185,12 @@ def test_requests_without_login_use_plaintext_listeners() -> None:
     """trivup passes a list of all advertised listeners."""
     given = "SASL_PLAINTEXT://h:1,PLAINTEXT://h:2,DOCKER://h:3"
     (command,) = TRANSLATIONS["kafka-topics"](["--list", "--bootstrap-server", given])
-    assert command.arguments == ["--list", "--bootstrap-server", "h:2"]
+    assert command.arguments == ["list", "--bootstrap-server", "h:2"]
 
 
 def test_zookeeper_option_is_replaced_by_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
     """With a warning."""
-    assert TRANSLATIONS["kafka-topics"](["--list", "--zookeeper", "h:2181/x"]) == [Command("topics", ["--list"])]
+    assert TRANSLATIONS["kafka-topics"](["--list", "--zookeeper", "h:2181/x"]) == [Command("topics", ["list"])]
     assert "ZooKeeper is not supported" in capsys.readouterr().err
 
 
@@ -165,6 +206,45 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
     """They are not ignored."""
     with pytest.raises(CannotTranslate):
         TRANSLATIONS[tool](given.split())
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("kafka-acls", "--topic t"),
+        ("kafka-acls", "--list --add --topic t"),
+        ("kafka-acls", "--list --allow-principal User:a"),
+        ("kafka-acls", "--remove --allow-principal User:a"),
+        ("kafka-acls", "--add --principal User:a --topic t"),
+        ("kafka-topics", "--topic t"),
+        ("kafka-topics", "--delete"),
+        ("kafka-topics", "--list --create --topic t"),
+        ("kafka-consumer-groups", "--reset-offsets --group g --to-earliest"),
+        ("kafka-consumer-groups", "--describe"),
+        ("kafka-consumer-groups", "--delete"),
+        ("kafka-configs", "--describe"),
+        ("kafka-configs", "--entity-type topics --entity-name t"),
+        ("kafka-configs", "--alter --entity-type users --add-config producer_byte_rate=1"),
+        ("kafka-configs", "--alter --entity-type topics --add-config retention.ms=1"),
+    ],
+)
+def test_lines_that_kafka_refuses_are_rejected(tool: str, given: str) -> None:
+    """Some of them would be valid for pybroker's commands, with a wider effect."""
+    with pytest.raises(BadCommandLine):
+        TRANSLATIONS[tool](given.split())
+
+
+def test_removal_of_acls_asks_without_force() -> None:
+    (command,) = TRANSLATIONS["kafka-acls"](["--remove", "--topic", "t"])
+    assert command.question
+    (command,) = TRANSLATIONS["kafka-acls"](["--remove", "--topic", "t", "--force"])
+    assert not command.question
+
+
+def test_topic_option_is_kafkas_include_list() -> None:
+    """A comma means or; blanks and outer quotes are dropped."""
+    assert include_list("orders") == "orders"
+    assert include_list("'a, b.*'") == "a|b.*"
 
 
 def test_commas_in_brackets_belong_to_the_value() -> None:
