@@ -21,7 +21,7 @@ _KINDS = {option: kind for kind, option in _QUOTA_KINDS.items()} | {
     "--group": "groups",
     "--client-metrics": "client-metrics",
 }
-#: What stands for the default of a kind, and for all entities of it.
+#: The names of the default of a kind, and of all entities of it.
 _DEFAULT, _ALL = None, "\0"
 
 Entity = Mapping[str, str | None]

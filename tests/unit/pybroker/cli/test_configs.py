@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.client.errors import UsageError
-from pybroker.cli.configs import changes_of, command_line
+from pybroker.cli.configs import changes_of, command_line, entity_of
 
 
 def changes(*words: str) -> dict[str, str | None]:
@@ -57,3 +57,30 @@ def test_bad_setting_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         changes("--add-config", "retention.ms")
     assert ended.value.code == 2
     assert "'retention.ms' is not KEY=VALUE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--topic t", ("topics", "t")),
+        ("--broker 1", ("brokers", "1")),
+        ("--broker-defaults", ("brokers", "")),
+        ("--group g", ("groups", "g")),
+        ("--client-metrics m", ("client-metrics", "m")),
+        ("--broker-logger 1", ("broker-loggers", "1")),
+        ("--entity-type groups --entity-name g", ("groups", "g")),
+        ("--entity-type brokers --entity-default", ("brokers", "")),
+        ("--entity-type topics", ("topics", None)),
+    ],
+)
+def test_entity_has_a_kind_and_a_name(line: str, expected: tuple[str, str | None]) -> None:
+    """By pybroker's options and Kafka's. Without a name it is all of the kind."""
+    assert entity_of(command_line().parse(["describe", *line.split()])) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["", "--entity-name t", "--topic=", "--broker one", "--entity-type topics --entity-default"]
+)
+def test_unclear_entity_is_rejected(line: str) -> None:
+    with pytest.raises(UsageError):
+        entity_of(command_line().parse(["describe", *line.split()]))
