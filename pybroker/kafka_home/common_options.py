@@ -32,9 +32,14 @@ class BadCommandLine(CannotTranslate):
     """Kafka's tool refuses the command line too."""
 
 
+#: The version that the tools print: that of the Apache Kafka whose options they have.
+KAFKA_VERSION = "4.3.1"
+
+
 def tool_parser(tool: str) -> ArgumentParser:
     """Return a parser with the options of all tools."""
     parser = OneLineParser(prog=tool, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{KAFKA_VERSION} (pybroker)")
     parser.add_argument("--bootstrap-server", "--bootstrap-servers", "--broker-list", dest="bootstrap")
     parser.add_argument("--zookeeper")
     parser.add_argument("--command-config", "--consumer.config", "--producer.config", dest="config")

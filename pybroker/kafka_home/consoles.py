@@ -10,6 +10,7 @@ from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.properties import read_properties
 from pybroker.cli.option_values import key_value
 from pybroker.kafka_home.common_options import (
+    BadCommandLine,
     CannotTranslate,
     Command,
     connection_words,
@@ -48,12 +49,26 @@ def console_consumer(arguments: Sequence[str]) -> list[Command]:
     parser.add_argument("--group")
     parser.add_argument("--from-beginning", action="store_true")
     parser.add_argument("--isolation-level")
+    parser.add_argument("--enable-systest-events", action="store_true")
+    parser.add_argument("--offset")
+    parser.add_argument("--partition")
+    parser.add_argument("--max-messages", type=int)
+    parser.add_argument("--timeout-ms", type=int)
     options, rest = parser.parse_known_args(arguments)
+    if options.offset is not None and options.partition is None:
+        raise BadCommandLine("The partition is required when offset is specified.")
     shown = {**_file(options.formatter_config), **dict(options.property)}
     for name in ("key_deserializer", "value_deserializer"):
         if given := getattr(options, name):
             shown[name.replace("_", ".")] = given
     words = [*rest, *([] if options.include is None else ["--include", options.include]), *_consumer_words(options)]
+    for option in ("offset", "partition"):
+        if (given := getattr(options, option)) is not None:
+            words += [f"--{option}", given]
+    for option in ("max_messages", "timeout_ms"):
+        limit = getattr(options, option)
+        if limit is not None and limit >= 0:  # a negative one is no limit
+            words += [f"--{option.replace('_', '-')}", str(limit)]
     for key, value in (shown or {"print.value": "true"}).items():
         words += ["--formatter-property", f"{key}={value}"]
     return [Command("consume", [*words, *connection_words(options)])]

@@ -32,7 +32,7 @@ def _cluster(arguments: Sequence[str]) -> list[Command]:
 
 
 def _api_versions(arguments: Sequence[str]) -> list[Command]:
-    options, _ = tool_parser("kafka-broker-api-versions").parse_known_args(arguments)
+    options = tool_parser("kafka-broker-api-versions").parse_args(arguments)
     return [Command("cluster", ["describe", *connection_words(options)])]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.kafka_home.common_options import CannotTranslate, Command
+from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate, Command
 from pybroker.kafka_home.translate import TRANSLATIONS
 
 #: Options that make lines be read as Java's reader does.
@@ -26,10 +26,15 @@ def words(tool: str, given: str) -> str:
         (
             "--topic t --from-beginning --max-messages 2 --timeout-ms 1500 --property print.key=true"
             " --formatter-property key.separator=:",
-            "--topic t --max-messages 2 --timeout-ms 1500 --from-beginning --formatter-property print.key=true"
+            "--topic t --from-beginning --max-messages 2 --timeout-ms 1500 --formatter-property print.key=true"
             " --formatter-property key.separator=:",
         ),
         ("--topic t", "--topic t --formatter-property print.value=true"),
+        ("--topic t --max-messages -1 --timeout-ms -1", "--topic t --formatter-property print.value=true"),
+        (
+            "--topic t --partition 0 --offset 3",
+            "--topic t --offset 3 --partition 0 --formatter-property print.value=true",
+        ),
         ("--include t.*", "--include t.* --formatter-property print.value=true"),
         ("--whitelist t.* --group g", "--include t.* --group g --formatter-property print.value=true"),
         (
@@ -47,6 +52,12 @@ def words(tool: str, given: str) -> str:
 def test_consumer_options_are_translated(given: str, expected: str) -> None:
     """Properties for which consume has options become these options."""
     assert words("consumer", given) == expected
+
+
+def test_offset_needs_a_partition() -> None:
+    """As with Kafka's tool; pybroker consume has offsets of all partitions."""
+    with pytest.raises(BadCommandLine, match="partition is required"):
+        words("consumer", "--topic t --offset 3")
 
 
 def test_consumer_properties_files_are_translated(tmp_path: Path) -> None:
