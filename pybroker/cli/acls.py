@@ -7,7 +7,6 @@ with a principal removes exactly the entries that `add` with the same options ad
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
@@ -202,8 +201,6 @@ def _add(session: Session, options: argparse.Namespace) -> None:
 def _remove(session: Session, options: argparse.Namespace) -> None:
     removed = delete(session, filters_of(options))
     show([each.row() for each in removed], as_json=options.json)
-    if not removed and not options.json:
-        print("no entry matches", file=sys.stderr)
 
 
 def filters_of(options: argparse.Namespace) -> list[AclEntry]:
