@@ -175,7 +175,7 @@ def _targets(session: Session, places: list[Place], committed: Mapping[Place, in
     if where.lstrip("+-").isdecimal() and where[0] in "+-":
         for topic, partition in places:
             if (topic, partition) not in committed:
-                raise CommandError(f"{topic}-{partition}: the group has no offset to move by {where}")
+                raise UsageError(f"{topic}-{partition}: the group has no offset to move by {where}")
         return _inside(session, {place: committed[place] + int(where) for place in places})
     if where.isdecimal():
         return _inside(session, dict.fromkeys(places, int(where)))
@@ -193,11 +193,11 @@ def _inside(session: Session, wanted: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def read_plans(path: Path, groups: Sequence[str]) -> dict[str, dict[Place, int]]:
-    """Return the offsets in a file by group. Lines without a group are for the only one. Raises UsageError."""
+    """Return the offsets in a file by group. Lines without a group are for the only one. Raises CommandError."""
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     plans: dict[str, dict[Place, int]] = {}
     for number, row in enumerate(rows, start=1):
         cells = [cell.strip() for cell in row]
@@ -207,7 +207,7 @@ def read_plans(path: Path, groups: Sequence[str]) -> dict[str, dict[Place, int]]
             cells = [groups[0], *cells]
         if len(cells) != 4 or not all(re.fullmatch("[0-9]{1,18}", cell) for cell in cells[2:]):
             allowed = "TOPIC,PARTITION,OFFSET" if len(groups) == 1 else "GROUP,TOPIC,PARTITION,OFFSET"
-            raise UsageError(f"{path}:{number}: is not {allowed}")
+            raise CommandError(f"{path}:{number}: is not {allowed}")
         group, topic, partition, offset = cells
         plans.setdefault(group, {})[topic, int(partition)] = int(offset)
     return plans

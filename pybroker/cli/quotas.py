@@ -61,6 +61,7 @@ def command_line() -> ClientParser:
         metavar="KEY,...",
         help="the same",
     )
+    deleted.add_argument("--strict", action="store_true", help="fail if one of the keys is not set")
     return parser
 
 
@@ -113,6 +114,11 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
             keys = [key for _, quotas in described(client, entity, strict=True) for key in sorted(quotas)]
         if not keys:
             raise CommandError(f"{_entity_text(entity)}: it has no quotas")
+    elif options.strict:
+        with session.administration() as client:
+            own = {key for _, quotas in described(client, entity, strict=True) for key in quotas}
+        if missing := [key for key in keys if key not in own]:
+            raise CommandError(f"{_entity_text(entity)}: not set: {', '.join(missing)}")
     _alter(session, options, entity, dict.fromkeys(keys))
 
 

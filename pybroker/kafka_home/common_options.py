@@ -33,7 +33,7 @@ class BadCommandLine(CannotTranslate):
 
 
 #: The version that the tools print: that of the Apache Kafka whose options they have.
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
 
 
 def tool_parser(tool: str) -> ArgumentParser:

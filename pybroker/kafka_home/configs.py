@@ -143,7 +143,7 @@ def _quotas(who: list[str], added: Sequence[str], deleted: Sequence[str], connec
     if quotas:
         found.append(Command("quotas", ["set", *who, *quotas, *connection]))
     if keys:
-        found.append(Command("quotas", ["delete", *who, *keys, *connection]))
+        found.append(Command("quotas", ["delete", *who, *keys, "--strict", *connection]))
     return found
 
 

@@ -60,7 +60,7 @@ def test_offsets_are_those_of_kafka(reset: Callable[..., list[str]], words: list
 
 def test_shift_needs_an_offset(reset: Callable[..., list[str]]) -> None:
     """As with kafka-consumer-groups: the log's start is no offset of the group."""
-    with pytest.raises(CommandError, match="t-1: the group has no offset to move by \\+1"):
+    with pytest.raises(UsageError, match="t-1: the group has no offset to move by \\+1"):
         reset("--shift-by", "1")
 
 
@@ -85,7 +85,7 @@ def test_file_of_several_groups_names_them(tmp_path: Path) -> None:
 def test_wrong_line_is_named(tmp_path: Path, text: str, groups: list[str]) -> None:
     file = tmp_path / "plan.csv"
     file.write_text(text)
-    with pytest.raises(UsageError, match=r"plan\.csv:1: is not "):
+    with pytest.raises(CommandError, match=r"plan\.csv:1: is not "):
         read_plans(file, groups)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from protocol.kafka_release import KAFKA_VERSION
 from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate, Command
 from pybroker.kafka_home.configs import settings
 from pybroker.kafka_home.topics import include_list
@@ -66,7 +67,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             "--alter --delete-config producer_byte_rate,SCRAM-SHA-256 --user u --client-defaults",
             [
                 Command("users", ["delete", "u", "--mechanism", "SCRAM-SHA-256"]),
-                Command("quotas", ["delete", "--user", "u", "--client-defaults", "producer_byte_rate"]),
+                Command("quotas", ["delete", "--user", "u", "--client-defaults", "producer_byte_rate", "--strict"]),
             ],
         ),
         (
@@ -232,6 +233,15 @@ def test_lines_that_kafka_refuses_are_rejected(tool: str, given: str) -> None:
     """Some of them would be valid for pybroker's commands, with a wider effect."""
     with pytest.raises(BadCommandLine):
         TRANSLATIONS[tool](given.split())
+
+
+def test_version_is_that_of_the_kafka_that_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs read it to learn which options the tools have."""
+    with pytest.raises(SystemExit) as ended:
+        TRANSLATIONS["kafka-topics"](["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.split()[0] == KAFKA_VERSION
 
 
 def test_removal_of_acls_asks_without_force() -> None:
