@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, ThrottleEvent
 
 from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.session import Place, Session, failed
@@ -48,11 +48,12 @@ class Delivery:
             "max.in.flight.requests.per.connection": 1,
             "message.timeout.ms": 0,  # no timeout: a record that is dropped would leave a gap
             **({"batch.num.messages": 1} if singly else {}),
+            "throttle_cb": self._on_throttle,
         }
         self.is_broken = False
         """A record failed: nothing more may be sent before `renew`."""
         self.moved_s = time.monotonic()
-        """When a record was last acknowledged, or the first one was sent."""
+        """When a record was last acknowledged, or the first one was sent; in the future while a quota throttles."""
         self._producer = self._new()
 
     def offer(self, place: Place, key: Any, value: Any, timestamp: int, headers: Any) -> bool:
@@ -104,10 +105,13 @@ class Delivery:
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.moved_s = time.monotonic()
+            self.moved_s = max(self.moved_s, time.monotonic())
         else:
             self.is_broken = True
         self._on_delivery(error, message)
+
+    def _on_throttle(self, event: ThrottleEvent) -> None:
+        self.moved_s = max(self.moved_s, time.monotonic() + event.throttle_time)
 
     def _new(self) -> Producer:
         try:

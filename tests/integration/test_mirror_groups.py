@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 
 from pybroker.testing import Broker
-from tests.support.mirrors import LIMIT_S, write
+from tests.support.mirrors import LIMIT_S, delete_records, end, write
 from tests.support.shell import Done, Shell
 
 _LONGEST = 20
@@ -118,3 +118,49 @@ def test_group_that_cannot_be_read_does_not_end_the_mirror(source: Broker, targe
     assert "group unread: " in done.err
     assert mirror(sh, source, "unread").code == 0
     assert committed(target, "unread")[0] == 1
+
+
+def test_group_of_an_emptied_partition_has_no_negative_lag(source: Broker, target: Broker, sh: Shell) -> None:
+    """Its records are gone, and the copy ends where the source does."""
+    write(source, "emptied", "a", "b", "c")
+    commit(source, "emptied", 3)
+    delete_records(source, "emptied", 3)
+    assert mirror(sh, source, "emptied").code == 0
+    assert (committed(target, "emptied")[0], end(target, "emptied")) == (3, 3)
+
+
+def test_commits_go_on_after_a_restart_of_the_mirror(source: Broker, target: Broker, sh: Shell) -> None:
+    """Forwards in small steps, before the group has reached the end once."""
+    write(source, "stepwise", "a", "b", "c")
+    for offset in (1, 2):
+        commit(source, "stepwise", offset)
+        assert mirror(sh, source, "stepwise").code == 0
+        assert committed(target, "stepwise")[0] == offset
+
+
+def test_group_in_use_at_the_target_keeps_its_offset(source: Broker, target: Broker, sh: Shell) -> None:
+    """It is reported, also when the source's group goes on or back."""
+    write(source, "in-use", "a", "b", "c")
+    assert mirror(sh, source, "in-use").code == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": target.bootstrap_servers,
+            "group.id": "in-use",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    try:
+        consumer.subscribe(["in-use"])
+        message = consumer.poll(LIMIT_S)
+        assert message is not None
+        assert message.error() is None
+        consumer.commit(offsets=[TopicPartition("in-use", 0, 2)], asynchronous=False)
+        for offset in (3, 1):
+            commit(source, "in-use", offset)
+            done = mirror(sh, source, "in-use")
+            assert done.code == 0
+            assert ("in-use" in done.err) == (offset == 3)
+            assert committed(target, "in-use")[0] == 2
+    finally:
+        consumer.close()

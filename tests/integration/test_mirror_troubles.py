@@ -206,3 +206,14 @@ def test_truncated_source_does_not_end_the_others(source: Broker, target: Broker
     assert done.code == 1
     assert "truncated-0: the copy ends at 2, the source at 1: not a copy, or the source has lost records" in done.err
     assert end(target, "whole") == 2
+
+
+def test_first_offset_follows_without_new_records(source: Broker, target: Broker, tmp_path: Path) -> None:
+    """Also to the middle of a batch."""
+    write(source, "trimmed", *(str(number) for number in range(20)))
+    with Mirror(source, target, tmp_path, "--topic", "trimmed") as mirror:
+        eventually(lambda: end(target, "trimmed") == 20)
+        delete_records(source, "trimmed", 7)
+        eventually(lambda: first(target, "trimmed") == 7)
+        assert mirror.end() == 0
+    assert values(target, "trimmed") == values(source, "trimmed")

@@ -199,3 +199,24 @@ def test_wrong_offset_stops_the_partition(stage: Stage) -> None:
     stage.copier._delivered(None, cast("Any", Message(GOOD, 0)))
     assert str(stage.copier.troubles[SLOW]).startswith("slow-0: the copy has offset 7, not 0: another producer")
     assert stage.copier.reached == {GOOD: 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "stays_single"),
+    [(KafkaError.TOPIC_AUTHORIZATION_FAILED, False), (KafkaError.MSG_SIZE_TOO_LARGE, True)],
+)
+def test_rejected_partition_is_tried_apart(stage: Stage, code: int, stays_single: bool) -> None:
+    """Its failures then no longer disturb the others. It comes back to them unless its batches are too large."""
+    stage.messages = [Message(SLOW, 0)]
+    stage.copier.turn()
+    stage.copier._delivered(KafkaError(code), cast("Any", Message(SLOW, -1)))
+    assert stage.copier.troubles.pop(SLOW).error_code == code
+    stage.copier.add({SLOW: 0}, {SLOW: 0})
+    stage.messages = [Message(SLOW, 0)]
+    stage.copier.turn()
+    assert stage.copier._places[SLOW].is_single
+    stage.sent.append(SLOW)
+    stage.acknowledge(SLOW)
+    stage.messages = [Message(SLOW, 1)]
+    stage.copier.turn()
+    assert stage.copier._places[SLOW].is_single is stays_single
