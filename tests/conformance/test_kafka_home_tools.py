@@ -18,8 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pybroker.kafka_home.tools import run
 from tests.support.brokers import OurBroker
-from tests.support.jars import KAFKA_LINE
-from tests.support.java import JavaRunner
+from tests.support.java import KAFKA_LINE, JavaRunner
 from tests.support.tools import normalised, start_tool
 
 pytestmark = pytest.mark.skipif(KAFKA_LINE < (4, 4), reason="options and exit codes are those of the newest release")
