@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, PathConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -60,7 +60,14 @@ class _Whole(IntegerConvertor):
     regex = "[0-9]{1,18}"
 
 
+class _AnyText(PathConvertor):
+    """A path parameter of any characters, line ends included. It may be empty."""
+
+    regex = r"[\s\S]*"
+
+
 register_url_convertor("whole", _Whole())
+register_url_convertor("any", _AnyText())
 
 _TOPIC = "/topics/{topic}"
 _FOLDER = "/storage/{directory:whole}/{folder}"
@@ -89,8 +96,8 @@ _ROUTES: list[BaseRoute] = [
     Route(_TOPIC + "/tail", tail.follow, name="tail"),
     Route("/groups", groups.show_all, name="groups"),
     Route("/lag.json", groups.lag, name="lag"),
-    Route("/groups/{group:path}", groups.show, name="group"),
-    _change("/groups/{group:path}", group_changes.change, "change-group"),
+    Route("/groups/{group:any}", groups.show, name="group"),
+    _change("/groups/{group:any}", group_changes.change, "change-group"),
     Route("/transactions", transactions.show, name="transactions"),
     Route("/access", access.show, name="access"),
     _change("/access/acls", access_changes.add_acl, "add-acl"),

@@ -17,6 +17,8 @@ _KIND = "application/x-www-form-urlencoded"
 #: A record of the default maximum size, with each byte percent-encoded as three.
 _MOST_BYTES = 4 << 20
 _MOST_FIELDS = 100
+CONFIRMED = "confirmed"
+"""The hidden field of a confirmation: the object's fields as a query, because browsers change line ends in values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,21 @@ class Form:
     """The fields of a form by name."""
 
     fields: dict[str, str] = field(repr=False)  # a password may be among them
+    exact: dict[str, str] = field(default_factory=dict)
+    """Fields whose line ends no browser has changed: those of a URL, or of a page that asked for confirmation."""
 
     @classmethod
     def of_query(cls, request: Request) -> Form:
         """Return the query of a URL as a form, for pages that ask for confirmation."""
-        return cls(dict(request.query_params))
+        return cls({}, dict(request.query_params))
 
     def text(self, name: str) -> str:
-        """Return a field as entered, with "\\n" as line end; "" if it is missing."""
+        """Return a field as entered, with "\\n" as line end; "" if it is missing.
+
+        Browsers send each line end of a field as "\\r\\n".
+        """
+        if name in self.exact:
+            return self.exact[name]
         return self.fields.get(name, "").replace("\r\n", "\n")
 
     def word(self, name: str) -> str:
@@ -80,7 +89,11 @@ async def read_form(request: Request) -> Form:
         if len(body) > _MOST_BYTES:
             raise BadRequest(f"a form has at most {_MOST_BYTES} bytes")
     try:
-        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+        fields = _parsed(body.decode("ascii"))
+        return Form(fields, _parsed(fields.get(CONFIRMED, "")))
     except ValueError:
         raise BadRequest("the form cannot be read") from None
-    return Form(dict(fields))
+
+
+def _parsed(text: str) -> dict[str, str]:
+    return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))

@@ -21,6 +21,12 @@ def shown(data: bytes) -> str:
     return "0x" + (data.hex() if len(data) <= _LONGEST // 2 else f"{data[: _LONGEST // 2].hex()}…")
 
 
+def name_text(name: str) -> str:
+    r"""Return a name that clients chose, so that it can be seen and entered: `\n` for a line end, quotes for blanks."""
+    visible = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+    return visible if visible and visible == visible.strip() else f'"{visible}"'
+
+
 def time_text(timestamp_ms: int) -> str:
     """Return a timestamp in milliseconds as a date in UTC; "none" for -1."""
     if timestamp_ms == -1:

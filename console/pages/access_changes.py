@@ -90,7 +90,7 @@ def confirm_remove_quota(request: Request) -> Response:
     entity, key = _entity(form, Form.text), _one_of(form, "key", quotas.KEYS)
     facts = {kind: "default" if name is None else name for kind, name in entity.items()}
     title = "Remove this quota?"
-    return confirmation(request, title, {**facts, "key": key}, "remove-quota", "Remove", "access", form.fields)
+    return confirmation(request, title, {**facts, "key": key}, "remove-quota", "Remove", "access", form.exact)
 
 
 def remove_quota(request: Request, form: Form) -> Response:

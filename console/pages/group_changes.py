@@ -5,11 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from console.anatomy.text import name_text
 from console.cluster import changes
 from console.cluster.client import Client
 from console.errors import BadRequest, BrokerRejected, NotFound
 from console.forms import Form
-from console.pages.page import redirect_after, sources
+from console.pages.page import named, redirect_after, sources
 from console.pages.timestamps import moment_ms
 from pybroker.cli.client.session import Place
 
@@ -18,13 +19,13 @@ _LONGEST_OFFSET = 18
 
 def change(request: Request, form: Form) -> Response:
     """POST /groups/{group}: what=move with to, and place to select one partition; what=delete with name, to confirm"""
-    client, group = sources(request).client, request.path_params["group"]
+    client, group = sources(request).client, named(request, "group")
     if "\0" in group:
         raise NotFound("librdkafka has no names with a zero byte in them")
     what = form.word("what")
     if what == "delete":
-        if form.text("name") != group:
-            raise BadRequest(f"To delete {group}, enter its name: its offsets are deleted, too")
+        if form.text("name") not in (group, name_text(group)):
+            raise BadRequest(f"To delete {name_text(group)}, enter its name: its offsets are deleted, too")
         changes.delete_group(client, group)
         return redirect_after(request, "group-deleted", "groups")
     if what != "move":

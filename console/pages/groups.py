@@ -7,7 +7,7 @@ import time
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from console.pages.page import page, sources
+from console.pages.page import named, page, sources
 
 
 def show_all(request: Request) -> Response:
@@ -17,7 +17,7 @@ def show_all(request: Request) -> Response:
 
 def show(request: Request) -> Response:
     """GET /groups/{group}"""
-    group = sources(request).client.group(request.path_params["group"])
+    group = sources(request).client.group(named(request, "group"))
     largest_lag = max((each.lag or 0 for each in group.lags), default=0)
     return page(request, "group.html", group=group, largest_lag=max(largest_lag, 1))
 

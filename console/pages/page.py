@@ -11,8 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from console.anatomy.text import size_text, time_text
+from console.anatomy.text import name_text, size_text, time_text
 from console.errors import BadRequest
+from console.forms import CONFIRMED
 
 if TYPE_CHECKING:
     from console.login_sessions import LoginSession
@@ -36,6 +37,7 @@ _DONE = {
     "unsubscribed": "The subscription was removed.",
     "group-deleted": "The group was deleted.",
 }
+_NOT_IN_PATHS = (".", "..")
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
@@ -43,6 +45,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["name"] = name_text
 _TEMPLATES.filters["size"] = size_text
 _TEMPLATES.filters["time"] = time_text
 _TEMPLATES.filters["number"] = lambda value: f"{value:,}"
@@ -71,10 +74,14 @@ def fragment(request: Request, template: str, *, status_code: int = 200, **value
 
 
 def link(request: Request, name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
-    """Return the URL of a page on this host; names of topics and groups may have any characters."""
+    """Return the URL of a page on this host; names of topics and groups may have any characters.
+
+    Browsers resolve dots between slashes, even quoted ones. So a group named like that is in the query.
+    """
+    unfit = {key: each for key, each in parameters.items() if each in _NOT_IN_PATHS}
     quoted = {key: quote(each, safe="") if isinstance(each, str) else each for key, each in parameters.items()}
-    path = str(request.app.url_path_for(name, **quoted))
-    fields = {key: each for key, each in (query or {}).items() if each is not None}
+    path = str(request.app.url_path_for(name, **quoted | dict.fromkeys(unfit, "")))
+    fields = {key: each for key, each in {**(query or {}), **unfit}.items() if each is not None}
     return f"{path}?{urlencode(fields)}" if fields else path
 
 
@@ -107,12 +114,19 @@ def confirmation(
         "confirmation.html",
         title=title,
         facts=facts,
-        fields=fields,
+        confirmed=CONFIRMED,
+        fields=urlencode(fields),
         change=change,
         word=word,
         back=back,
         parameters=parameters,
     )
+
+
+def named(request: Request, kind: str) -> str:
+    """Return the name of a `kind` in a URL that `link` has made."""
+    name: str = request.path_params[kind]
+    return name or request.query_params.get(kind, "")
 
 
 def sources(request: Request) -> Sources:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 from confluent_kafka.admin import AclOperation
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from console.application import make_application
 from console.cluster.client import Client
@@ -76,4 +79,17 @@ def browse(client: Any, paths: list[Path], *, read_only: bool = False) -> TestCl
     """Return a client of a console whose broker has these log directories."""
     sources = Sources(cast(Client, client), LogDirectories([str(path) for path in paths]))
     application = make_application(LoginSessions(sources), frozenset({"localhost", "127.0.0.1"}), read_only=read_only)
-    return TestClient(application, base_url="http://localhost:8080", raise_server_exceptions=True)
+
+    return TestClient(_Served(application), base_url="http://localhost:8080", raise_server_exceptions=True)
+
+
+class _Served:
+    """The application as uvicorn calls it: with a path that is decoded once. The test client decodes it twice."""
+
+    def __init__(self, application: Starlette) -> None:
+        self._application = application
+        self.state = application.state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = {"path": unquote(scope["raw_path"])} if "raw_path" in scope else {}
+        await self._application({**scope, **path}, receive, send)
