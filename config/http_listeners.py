@@ -6,7 +6,7 @@ import re
 
 from .values import ConfigValue
 
-_FORM = re.compile(r"http://(?:\[([0-9a-fA-F:.%]+)\]|([0-9a-zA-Z\-._]*)):([0-9]{1,5})/?")
+_FORM = re.compile(r"http://(?:\[([0-9a-fA-F:.]+(?:%[0-9a-zA-Z\-._]+)?)\]|([0-9a-zA-Z\-._]*)):([0-9]{1,5})/?")
 
 
 def parse_http_listener(text: str) -> tuple[str | None, int]:

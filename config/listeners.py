@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
 from .errors import ConfigError, Problem, rule
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-WILDCARDS = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
-
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._:]*)):(-?[0-9]+)")
+
+
+#: 0.0.0.0, ::, and 0.0.0.0 as an IPv6 address (::ffff:0.0.0.0).
+_UNSPECIFIED = (bytes(4), bytes(16), bytes(10) + b"\xff\xff" + bytes(4))
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -36,6 +39,15 @@ class Listener(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         host = self.host or ""
         return f"{self.name}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def is_wildcard(host: str | None) -> bool:
+    """Return whether a host stands for all interfaces: it is empty, 0.0.0.0 or ::, however the address is written."""
+    plain = (host or "").partition("%")[0]
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            return socket.inet_pton(family, plain) in _UNSPECIFIED
+    return not host
 
 
 def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
@@ -107,11 +119,9 @@ def _check_hosts_of_port(key: str, listeners: list[Listener]) -> None:
 
 def _ip_version(host: str | None) -> int | None:
     for version, family in ((4, socket.AF_INET), (6, socket.AF_INET6)):
-        try:
-            socket.inet_pton(family, host or "")
-        except OSError:
-            continue
-        return version
+        with suppress(OSError):
+            socket.inet_pton(family, (host or "").partition("%")[0])
+            return version
     return None
 
 
@@ -129,7 +139,7 @@ def derive_advertised(opened: tuple[Listener, ...]) -> tuple[Listener, ...]:
     """Return the listeners to advertise if `advertised.listeners` is not set."""
     return tuple(
         Listener(listener.name, listener.security_protocol, None, listener.port)
-        if (listener.host or "") in WILDCARDS
+        if is_wildcard(listener.host)
         else listener
         for listener in opened
     )

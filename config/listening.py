@@ -12,6 +12,7 @@ from .listeners import (
     check_advertised,
     default_protocols,
     derive_advertised,
+    is_wildcard,
     parse_listeners,
     parse_protocol_map,
 )
@@ -102,7 +103,7 @@ def _as_advertised(listener: Listener) -> Listener:
 
     Clients cannot connect to `::`: it is advertised as the address they connected to.
     """
-    if listener.host in ("::", "0:0:0:0:0:0:0:0"):
+    if is_wildcard(listener.host):
         return Listener(listener.name, listener.security_protocol, None, listener.port)
     return listener
 

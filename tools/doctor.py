@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from config import BrokerConfig, ConfigError, load
-from config.listeners import WILDCARDS
+from config.listeners import is_wildcard
 from protocol.records import compiled_fields as arrow
 from pybroker.cli.exit_codes import end
 from storage.cleaner import compiled_walk as compaction
@@ -106,7 +106,7 @@ def _addresses(config: BrokerConfig) -> Iterator[Check]:
         listener = opened.get(fields.name)
         if listener is None:
             continue
-        others_come_in = listener.host is None or listener.host in WILDCARDS
+        others_come_in = is_wildcard(listener.host)
         if not (fields.port or listener.port):
             yield Check(f"advertised {fields.name}", Level.OK, "any free port")
         else:

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from broker.console.log import ConsoleLog
-from broker.network.listener import CannotBind, bind
+from broker.network.listener import CannotBind, bind, bound_address, host_in_address
 from broker.process.announcement import reachable
 from config.console import console_listener, login_mechanisms
 from pybroker import engine_process
@@ -60,9 +60,9 @@ class Console:
         except CannotBind:
             self.close()
             raise
-        found = [sock.getsockname()[:2] for sock in self._sockets]
+        found = map(bound_address, self._sockets)
         #: The console's addresses.
-        self.urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
+        self.urls = [f"http://{host_in_address(host)}:{port}" for host, port in found]
 
     def start(self, config: BrokerConfig, listeners: Iterable[OpenListener], metrics_url: str | None) -> None:
         """Start the process. The broker already serves clients."""

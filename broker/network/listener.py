@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.network.connection_limits import CreationRate
 from broker.network.plaintext import DisconnectWatcher, PlaintextTransport
+from config.listeners import is_wildcard
 
 if TYPE_CHECKING:
     from broker.network.connection import Connection
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, DisconnectWatcher], PlaintextTransport]
 
 log = logging.getLogger(__name__)
+
+_SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 # Connections accepted in one turn: a burst of thousands must not delay the clients that are being served.
 _ACCEPTS_PER_TURN = 16
@@ -37,54 +40,67 @@ class CannotBind(Exception):
 def bind(host: str | None, port: int, receive_buffer_bytes: int) -> list[socket.socket]:
     """Return sockets bound to an address, not listening yet.
 
+    As Java's, a socket of all interfaces serves IPv6 and IPv4, also if the host is 0.0.0.0 or ::, and a name stands for
+    its first address, IPv4 before IPv6.
+
     Args:
-        host: a name or address; all addresses of a name are bound. None for all interfaces, IPv6 and IPv4.
-        port: 0 chooses a free one, the same for all returned sockets.
+        host: a name or address, with the zone of a link-local one (fe80::1%eth0). None for all interfaces.
+        port: 0 chooses a free one.
         receive_buffer_bytes: SO_RCVBUF of accepted connections; -1 for the system's default.
 
     Raises CannotBind.
     """
-    where = f"{host or '*'}:{port}"
+    where = f"{host_in_address(host) if host else '*'}:{port}"
     try:
-        found = _addresses(host)
+        found = _addresses(host, port)
     except OSError as error:
         raise CannotBind(f"{where}: {error.strerror or error}") from None
     except UnicodeError:
         raise CannotBind(f"{where}: not a valid name") from None
-    sockets: list[socket.socket] = []
     failure: OSError | None = None
     for family, address in found:
         sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host is not None))
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             if receive_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-            sock.bind((address, sockets[0].getsockname()[1] if sockets else port))
+            sock.bind(address)
         except OSError as error:
             sock.close()
             if error.errno == errno.EADDRINUSE and port:
-                for each in sockets:
-                    each.close()
                 raise CannotBind(f"{where}: the port is in use") from None
-            failure = error  # such as ::1 of localhost where IPv6 is off: one address is enough
+            failure = error  # IPv6 is off: all interfaces are those of IPv4
             continue
-        sockets.append(sock)
-        if host is None:
-            break
-    if not sockets:
-        raise CannotBind(f"{where}: {failure.strerror if failure else 'no address'}")
-    return sockets
+        return [sock]
+    raise CannotBind(f"{where}: {failure.strerror if failure else 'no address'}")
 
 
-def _addresses(host: str | None) -> list[tuple[socket.AddressFamily, str]]:
-    if host is None:
-        either = [(socket.AF_INET6, "::")] if socket.has_dualstack_ipv6() else []
-        return [*either, (socket.AF_INET, "0.0.0.0")]
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found)
-    return sorted(unique, key=lambda each: each[0] != socket.AF_INET)  # IPv4 first, as Java resolves
+def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, _SocketAddress]]:
+    """Return the addresses to try, until one can be bound."""
+    if host is None or is_wildcard(host):
+        either: list[tuple[socket.AddressFamily, _SocketAddress]] = []
+        if socket.has_dualstack_ipv6():
+            either.append((socket.AF_INET6, ("::", port)))
+        return [*either, (socket.AF_INET, ("0.0.0.0", port))]
+    plain, percent, zone = host.partition("%")
+    if percent and not zone.isdecimal():  # the system's resolver rejects the name of an interface in ::1%lo
+        host = f"{plain}%{socket.if_nametoindex(zone)}"
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return [(family, address)]
+
+
+def host_in_address(host: str) -> str:
+    """Return the host as it is written before a port: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def bound_address(sock: socket.socket) -> tuple[str, int]:
+    """Return host and port of a bound socket. A link-local address has its zone, without which it is no address."""
+    host, port, *rest = sock.getsockname()
+    return (f"{host}%{socket.if_indextoname(rest[1])}" if rest and rest[1] else host), port
 
 
 class Listener:
@@ -123,8 +139,8 @@ class Listener:
     @property
     def addresses(self) -> list[str]:
         """The addresses that it is bound to, for log lines."""
-        names = [sock.getsockname()[:2] for sock in self._sockets]
-        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names]
+        names = map(bound_address, self._sockets)
+        return [f"{host_in_address(host)}:{port}" for host, port in names]
 
     def listen(
         self,

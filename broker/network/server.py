@@ -285,6 +285,8 @@ class Server:
 
 
 def _plain_address(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
-    """Return host and port; an IPv4 address that came through an IPv6 socket is written as IPv4."""
+    """Return host and port: IPv4 that came through an IPv6 socket as IPv4, a link-local address with its zone."""
     host, port = address[0], address[1]
+    if len(address) == 4 and address[3]:
+        return f"{host}%{socket.if_indextoname(address[3])}", port
     return (host[7:] if host.startswith("::ffff:") and "." in host else host), port

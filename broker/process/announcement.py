@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from config.listeners import WILDCARDS
+from config.listeners import is_wildcard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,5 +51,5 @@ def announcement(
 def reachable(config: BrokerConfig, listener_name: str, port: int) -> str:
     """Return the address of a listener for programs on this machine."""
     opened = next(each for each in config.listeners if each.name == listener_name)
-    host = "localhost" if opened.host is None or opened.host in WILDCARDS else opened.host
+    host = "localhost" if opened.host is None or is_wildcard(opened.host) else opened.host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import socket
 from functools import cache
 
+from config.listeners import is_wildcard
+
 LOCALHOST = "localhost"
 
 
@@ -16,7 +18,7 @@ def name_of(address: str, opened: str | None) -> str:
 
     Args:
         address: the address that the client connected to.
-        opened: the host of the listener: None for all interfaces, 0.0.0.0 or :: for those of IPv4 or IPv6 alone.
+        opened: the host of the listener; None for all interfaces.
     """
     if address not in ("127.0.0.1", "::1"):
         return address
@@ -24,8 +26,7 @@ def name_of(address: str, opened: str | None) -> str:
     if address not in found:
         return address
     # A client may try any of them first, and not all clients try another one then
-    served = {None: "127.0.0.1 ::1", "0.0.0.0": "127.0.0.1"}.get(opened, "::1").split()
-    return LOCALHOST if found.issubset(served) else address
+    return LOCALHOST if is_wildcard(opened) or found == {opened} else address
 
 
 @cache

@@ -20,7 +20,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from broker.network.listener import CannotBind, bind
+from broker.network.listener import CannotBind, bind, bound_address, host_in_address
 from broker.observability.metrics.client_series import ClientCollector
 from broker.observability.metrics.clients import asked_client, clients_json, take_clients
 from broker.observability.metrics.exposition import ANSWER_S, BrokerCollector
@@ -229,8 +229,8 @@ class Endpoint:
     @property
     def urls(self) -> list[str]:
         """Return the URLs of the endpoint."""
-        found = [server.socket.getsockname()[:2] for server in self._servers]
-        return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
+        found = [bound_address(server.socket) for server in self._servers]
+        return [f"http://{host_in_address(host)}:{port}" for host, port in found]
 
     def start(self) -> None:
         """Start to answer requests."""

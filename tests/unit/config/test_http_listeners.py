@@ -14,6 +14,8 @@ from config.http_listeners import parse_http_listener
         ("http://127.0.0.1:9404", ("127.0.0.1", 9404)),
         ("http://:0", (None, 0)),
         ("http://[::1]:80/", ("::1", 80)),
+        ("http://[fe80::1%eth0]:80", ("fe80::1%eth0", 80)),
+        ("http://[::]:80", ("::", 80)),
         ("http://some-host.example:65535", ("some-host.example", 65535)),
     ],
 )

@@ -29,6 +29,10 @@ def listening(**settings: str) -> BrokerConfig:
         ("PLAINTEXT://:9092", plaintext(None, 9092), plaintext(None, 9092)),
         ("PLAINTEXT://0.0.0.0:9092", plaintext("0.0.0.0", 9092), plaintext(None, 9092)),  # refused by Kafka
         ("PLAINTEXT://[::]:9092", plaintext("::", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://[::0]:9092", plaintext("::0", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://[0:0::0%eth0]:9092", plaintext("0:0::0%eth0", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://[::ffff:0.0.0.0]:9092", plaintext("::ffff:0.0.0.0", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://[fe80::1%eth0]:9092", plaintext("fe80::1%eth0", 9092), plaintext("fe80::1%eth0", 9092)),
         ("PLAINTEXT://localhost:9092", plaintext("localhost", 9092), plaintext("localhost", 9092)),
         ("PLAINTEXT://[::1]:9092", plaintext("::1", 9092), plaintext("::1", 9092)),
         ("PLAINTEXT://::1:9092", plaintext("::1", 9092), plaintext("::1", 9092)),
@@ -56,7 +60,9 @@ def test_default_is_port_9092_on_all_interfaces() -> None:
         ("PLAINTEXT://x:0", plaintext("x", 0)),
         ("PLAINTEXT://:9092", plaintext(None, 9092)),
         ("PLAINTEXT://[::]:9092", plaintext(None, 9092)),
+        ("PLAINTEXT://[0::0]:9092", plaintext(None, 9092)),
         ("PLAINTEXT://[fe80::1]:9092", plaintext("fe80::1", 9092)),
+        ("PLAINTEXT://[fe80::1%eth0]:9092", plaintext("fe80::1%eth0", 9092)),
     ],
 )
 def test_advertised(advertised: str, expected: Listener) -> None:
@@ -96,7 +102,12 @@ def test_names_may_be_anything_with_a_protocol() -> None:
 
 @pytest.mark.parametrize(
     "listeners",
-    ["PLAINTEXT://a:0,SSL://b:0", "PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092", "PLAINTEXT://a:1 , SSL://a:2"],
+    [
+        "PLAINTEXT://a:0,SSL://b:0",
+        "PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092",
+        "PLAINTEXT://127.0.0.1:9092,SSL://[fe80::1%eth0]:9092",
+        "PLAINTEXT://a:1 , SSL://a:2",
+    ],
 )
 def test_ports_that_may_be_equal(listeners: str) -> None:
     """KIP-797: an IPv4 and an IPv6 address may share a port; port 0 is another one each time."""
@@ -228,3 +239,25 @@ def test_ids_of_workers_are_the_brokers_own() -> None:
     config = load(overrides={"node.id": "5", "num.workers": "3"})
 
     assert [each for each in range(10) if config.is_own_id(each)] == [5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"listeners": "PLAINTEXT://172.17.0.3 172.21.0.2:9092"}, "PLAINTEXT://172.17.0.3 172.21.0.2:9092"),
+        (
+            {
+                "listeners": "PLAINTEXT://:9092,CONTROLLER_LISTENER://:9093",
+                "controller.listener.names": "CONTROLLER_LISTENER",
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            },
+            "No security protocol defined for listener CONTROLLER_LISTENER",
+        ),
+    ],
+)
+def test_message_has_the_entry_and_the_form(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=settings)
+    (problem,) = refused.value.problems
+    assert message in str(problem)
+    assert "NAME://host:port" in str(problem) or "name it in listener.security.protocol.map" in str(problem)

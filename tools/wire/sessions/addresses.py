@@ -66,10 +66,10 @@ def listening_sockets(wanted: Address) -> list[socket.socket]:
     Raises OSError if no socket can listen, or the port is in use on one of the addresses.
     """
     if wanted.host != "localhost":
-        family, *_, (host, *_) = socket.getaddrinfo(
+        family, *_, bound = socket.getaddrinfo(
             wanted.host or None, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return [_listening(family, Address(str(host), wanted.port))]
+        return [_listening(family, bound)]
     for attempt in range(_TRIES):
         try:
             return _on_both(wanted.port)
@@ -84,7 +84,7 @@ def _on_both(port: int) -> list[socket.socket]:
     missing = OSError(errno.EADDRNOTAVAIL, "no loopback address")
     for family, host in _LOOPBACKS:
         try:
-            found.append(_listening(family, Address(host, port)))
+            found.append(_listening(family, (host, port)))
         except OSError as error:
             if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 for each in found:
@@ -98,13 +98,13 @@ def _on_both(port: int) -> list[socket.socket]:
     return found
 
 
-def _listening(family: int, wanted: Address) -> socket.socket:
+def _listening(family: int, bound: tuple[int | str | bytes, ...]) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(wanted.host != "::"))
-        made.bind(tuple(wanted))
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(bound[0] != "::"))
+        made.bind(bound)
         made.listen(128)
     except OSError:
         made.close()

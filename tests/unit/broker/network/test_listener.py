@@ -1,10 +1,12 @@
 """Listeners: ports are bound before the broker touches any file."""
 
 import socket
+from ipaddress import IPv6Address
+from pathlib import Path
 
 import pytest
 
-from broker.network.listener import CannotBind, Listener, bind
+from broker.network.listener import CannotBind, Listener, bind, bound_address
 
 
 def close(sockets):
@@ -12,15 +14,105 @@ def close(sockets):
         each.close()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", None])
-def test_port_0_is_the_same_for_all_addresses(host):
-    """A host name may have several addresses. All interfaces are one socket."""
-    sockets = bind(host, 0, -1)
-    ports = {each.getsockname()[1] for each in sockets}
-    close(sockets)
+def serves(sock, host):
+    """Return whether a client gets a connection at an address."""
+    sock.listen(5)
+    try:
+        socket.create_connection((host, sock.getsockname()[1]), 60).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
-    assert len(ports) == 1
-    assert 0 not in ports
+
+def link_local():
+    """Return a link-local address of this machine with its zone."""
+    lines = Path("/proc/net/if_inet6").read_text().splitlines() if Path("/proc/net/if_inet6").exists() else []
+    for digits, _, _, scope, _, name in map(str.split, lines):
+        if scope == "20":
+            return f"{IPv6Address(bytes.fromhex(digits))}%{name}"
+    pytest.skip("this machine has no link-local address")
+
+
+@pytest.mark.parametrize("host", [None, "", "0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", "0::%lo"])
+def test_all_interfaces_are_those_of_ipv4_and_ipv6(host):
+    """One socket, as Java's, however the address is written."""
+    (sock,) = bind(host, 0, -1)
+    served = {each: serves(sock, each) for each in ("127.0.0.1", "127.0.0.2", "::1")}
+    sock.close()
+
+    assert served == {"127.0.0.1": True, "127.0.0.2": True, "::1": True}
+
+
+@pytest.mark.parametrize(("first", "second"), [("0.0.0.0", "::"), ("::", "0.0.0.0"), (None, "::"), ("::", "127.0.0.1")])
+def test_port_of_all_interfaces_is_in_use_for_both_families(first, second):
+    """As in Java: 0.0.0.0 and :: are the same address."""
+    (sock,) = bind(first, 0, -1)
+    sock.listen(5)
+    port = sock.getsockname()[1]
+    with sock, pytest.raises(CannotBind, match="the port is in use"):
+        bind(second, port, -1)
+
+
+def test_ipv4_alone_is_served_without_ipv6(monkeypatch):
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    (sock,) = bind("::", 0, -1)
+    family, served = sock.family, serves(sock, "127.0.0.1")
+    sock.close()
+
+    assert (family, served) == (socket.AF_INET, True)
+
+
+@pytest.mark.parametrize(
+    ("host", "served"),
+    [
+        ("127.0.0.1", {"127.0.0.1": True, "127.0.0.2": False, "::1": False}),
+        ("::ffff:127.0.0.1", {"127.0.0.1": True, "127.0.0.2": False, "::1": False}),
+        ("::1", {"127.0.0.1": False, "127.0.0.2": False, "::1": True}),
+        ("::1%lo", {"127.0.0.1": False, "127.0.0.2": False, "::1": True}),
+    ],
+)
+def test_an_address_is_served_alone(host, served):
+    (sock,) = bind(host, 0, -1)
+    found = {each: serves(sock, each) for each in served}
+    sock.close()
+
+    assert found == served
+
+
+@pytest.mark.parametrize("families", [(4, 6), (6, 4), (4, 4, 6)])
+def test_name_stands_for_its_first_address_ipv4_first(monkeypatch, families):
+    """As in Java: a name of two families, such as localhost, opens the address of IPv4 alone."""
+    hosts = {4: iter(("127.0.0.1", "127.0.0.2")), 6: iter(("::1",))}
+    names = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+    def resolve(host, port, **_):
+        assert host == "both"
+        return [(names[each], socket.SOCK_STREAM, 6, "", (next(hosts[each]), port)) for each in families]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", resolve)
+        (sock,) = bind("both", 0, -1)
+    (host, port), served = sock.getsockname(), serves(sock, "127.0.0.1")
+    sock.close()
+
+    assert (host, port > 0, served) == ("127.0.0.1", True, True)
+
+
+def test_link_local_address_is_bound_with_its_zone():
+    """Without the zone the kernel does not know the interface. Log lines and URLs have it."""
+    host = link_local()
+    (sock,) = bind(host, 0, -1)
+    bound, served = bound_address(sock), serves(sock, host)
+    listener = Listener("PLAINTEXT", "PLAINTEXT", [sock], [])
+    shown = listener.addresses
+    listener.close()
+
+    assert (bound[0], served, shown) == (host, True, [f"[{host}]:{bound[1]}"])
+
+
+def test_unknown_zone_is_named():
+    with pytest.raises(CannotBind, match=r"^\[fe80::1%nothere\]:9092: "):
+        bind("fe80::1%nothere", 9092, -1)
 
 
 def test_port_in_use_is_named():
