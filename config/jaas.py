@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from pybroker.text_files import UnreadableText, check_encoding
 from security.jaas import LoginModule
 from security.jaas_file import JaasFileError, Sections, parse_jaas_file
 
@@ -36,13 +37,17 @@ class JaasFile:
     @cached_property
     def _sections(self) -> Sections:
         try:
-            with open(self.path, encoding="utf-8-sig") as file:
-                return parse_jaas_file(file.read(), self._properties)
+            with open(self.path, "rb") as file:
+                data = file.read()
+            check_encoding(data)
+            return parse_jaas_file(data.decode("utf-8-sig", "replace"), self._properties)
         except JaasFileError as error:
             allowed = "sections of login modules: NAME { MODULE required KEY=VALUE; };"
             raise ConfigError(Problem(_PROPERTY, None, str(error), allowed, f"{self.path}:{error.line}")) from None
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        except UnreadableText as error:
+            raise ConfigError(Problem(_PROPERTY, None, error.reason, "", f"{self.path}:{error.line}")) from None
+        except OSError as error:
+            reason = error.strerror or str(error)
             raise ConfigError(Problem(_PROPERTY, self.path, reason, "", f"environment {VARIABLE}")) from None
 
 

@@ -19,6 +19,8 @@ import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pybroker.text_files import UnreadableText, utf8_text
+
 from .errors import ConfigError, Problem
 from .properties import parse_properties
 from .setting import Setting, Settings
@@ -122,7 +124,7 @@ class _FileProvider:
         self._paths.check(path)
         if path not in self._read:
             try:
-                entries = parse_properties(_content(path), path)
+                entries = parse_properties(_content(path), path, is_utf8=True)  # as Kafka's provider
             except ConfigError as error:
                 (problem,) = error.problems  # its line is not shown: it may be the secret
                 raise _Refused(f"{problem.origin} cannot be read") from None
@@ -142,9 +144,9 @@ class _DirectoryProvider:
             return None
         self._paths.check(str(file))
         try:
-            return _content(str(file)).decode()
-        except UnicodeDecodeError:
-            raise _Refused(f"{file} is not UTF-8") from None
+            return utf8_text(_content(str(file)))
+        except UnreadableText as error:
+            raise _Refused(f"{file}:{error.line}: {error.reason}") from None
 
 
 class _EnvironProvider:

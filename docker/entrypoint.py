@@ -24,11 +24,15 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from pybroker.java_properties import UnreadableProperties, decoded_properties, parse_properties
+from pybroker.text_files import UnreadableText
 
 # Variables of Apache Kafka's scripts and its JVM, which are not broker properties
 NOT_PROPERTIES = {
-    *("KAFKA_VERSION", "KAFKA_HEAP_OPT", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS"),
+    *("KAFKA_VERSION", "KAFKA_URL", "KAFKA_HEAP_OPT", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS"),
     *("KAFKA_JMX_HOSTNAME", "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_JVM_PERFORMANCE_OPTS"),
     *("KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL"),
 }
@@ -71,9 +75,6 @@ LISTENERS = (
     "controller.listener.names",
     "listener.security.protocol.map",
 )
-
-# Hosts of listeners on all interfaces
-EVERYWHERE = ("", "0.0.0.0", "[::]", "::")
 
 # ApiVersions v0, correlation id 0, no client id
 ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
@@ -136,7 +137,7 @@ def secrets_of(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
             path = directory / environ[name]
             if not path.exists():
                 raise SystemExit(f"{name}={environ[name]}: {path} does not exist")
-            properties[key] = path.read_text(encoding="utf-8").rstrip("\n") if reads else str(path)
+            properties[key] = text_of(path).rstrip("\r\n") if reads else str(path)
     return properties
 
 
@@ -201,18 +202,39 @@ def configuration(environ: Mapping[str, str], mounted: Path, default: Path, *, a
     """Return the text of server.properties."""
     given = properties_from(environ, as_confluent=as_confluent)
     if mounted.is_file():
-        text = mounted.read_text(encoding="utf-8")
+        text = text_of(mounted)
         is_said = any(environ.get(name) for name in ("KAFKA_LISTENERS", "KAFKA_CFG_LISTENERS"))
-        if not is_said and re.search(r"^\s*listeners\s*[=: ]", text, re.MULTILINE):
+        if not is_said and "listeners" in entries(text, mounted):
             given.pop("listeners", None)  # these were only derived from advertised.listeners
     elif given.keys() <= {"pybroker.cluster.id"}:
         text = default.read_text(encoding="utf-8")
     else:
         text = ""
-    text += "\n" + "".join(f"{key}={value}\n" for key, value in given.items())
-    if not re.search(r"^\s*log\.dirs?\s*[=: ]", text, re.MULTILINE):
+    text += "\n" + "".join(f"{key}={on_one_line(value)}\n" for key, value in given.items())
+    if not {"log.dir", "log.dirs"} & entries(text, mounted).keys():
         text += f"log.dirs={next((path for volume, path in VOLUMES.items() if os.path.ismount(volume)), DATA)}\n"
     return text
+
+
+def on_one_line(value: str) -> str:
+    r"""Return a value for a properties file: line ends as `\n`, except behind a backslash, which joins lines."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)(?:\r\n|\r|\n)", r"\1\\n", value.rstrip("\r\n"))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, decoded as the broker decodes it. Raises SystemExit with the line."""
+    try:
+        return decoded_properties(path.read_bytes())
+    except UnreadableText as error:
+        raise SystemExit(f"{path}:{error.line}: {error.reason}") from None
+
+
+def entries(text: str, path: Path = Path("server.properties")) -> dict[str, str]:
+    """Return the properties in a text as the broker reads it. Raises SystemExit with the line."""
+    try:
+        return {each.key: each.value for each in parse_properties(text.encode())}
+    except UnreadableProperties as error:
+        raise SystemExit(f"{path}:{error.line}: {error.reason}: {error.allowed}") from None
 
 
 def broker_command(environ: Mapping[str, str], config: Path, options: list[str]) -> list[str]:
@@ -226,27 +248,34 @@ def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
 
     It is the broker's first listener without TLS, else its first listener.
     """
-    for key in LISTENERS:
-        if (value := environ.get("PYBROKER_" + key.upper().replace(".", "_"))) is not None:
-            config += f"\n{key}={value}"
+    properties = entries(config)
 
     def setting(key: str, default: str = "") -> list[str]:
-        found = re.findall(rf"^\s*{re.escape(key)}\s*[=: ]\s*(.*)$", config, re.MULTILINE)
-        return [each.strip() for each in (found[-1] if found else default).split(",") if each.strip()]
+        given = environ.get("PYBROKER_" + key.upper().replace(".", "_"))
+        value = properties.get(key, default) if given is None else given
+        return [each.strip() for each in value.split(",") if each.strip()]
 
-    controllers = setting("controller.listener.names")
+    controllers = [each.upper() for each in setting("controller.listener.names")]
     protocols = dict(each.upper().split(":", 1) for each in setting("listener.security.protocol.map") if ":" in each)
     listeners = []
     for listener in setting("listeners", "PLAINTEXT://:9092"):
         name, _, address = listener.partition("://")
         host, _, port = address.rpartition(":")
-        if name not in controllers:
+        if name.upper() not in controllers:
             protocol = protocols.get(name.upper(), name.upper())
-            at = "localhost" if host in EVERYWHERE else host.strip("[]")
+            at = "localhost" if is_everywhere(host.strip("[]")) else host.strip("[]")
             listeners.append((at, int(port), protocol in ("SSL", "SASL_SSL")))
     if not listeners:
-        raise SystemExit("no listener of the broker's in " + config)
+        raise SystemExit(f"no listener of the broker's in {', '.join(setting('listeners'))}")
     return min(listeners, key=lambda each: each[2])
+
+
+def is_everywhere(host: str) -> bool:
+    """Return whether a listener's host stands for all interfaces, however the address is written."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            return not any(socket.inet_pton(family, host.partition("%")[0].removeprefix("::ffff:")))
+    return not host
 
 
 def is_healthy(host: str, port: int, has_tls: bool = False) -> bool:
@@ -298,7 +327,7 @@ def main() -> None:
         case ["health"]:
             files = [each for each in (config, Path("/etc/kafka/kafka.properties")) if each.is_file()]
             newest = max(files, key=lambda each: each.stat().st_mtime, default=None)
-            is_up = newest is not None and is_healthy(*asked_at(newest.read_text(encoding="utf-8"), os.environ))
+            is_up = newest is not None and is_healthy(*asked_at(text_of(newest), os.environ))
             sys.exit(0 if is_up else 1)
         case [_, *_] as command:
             pass

@@ -1,16 +1,23 @@
-"""Parse Java's .properties syntax, like `java.util.Properties.load`, from UTF-8 and with line numbers.
+"""Parse Java's .properties syntax, like `java.util.Properties.load`, with line numbers.
 
 Comments begin with # or !. `=`, `:` or white space separates key and value. A backslash at the end continues a line.
 Escapes: `\\t \\n \\r \\f \\uXXXX` are escapes and a backslash before anything else is dropped. Blanks at the end of a
-value stay, as in Java. The parser rejects bytes that are not UTF-8, and `\\u` without four hexadecimal digits.
+value stay, as in Java. The parser rejects `\\u` without four hexadecimal digits.
+
+Java reads Latin-1. A file that is UTF-8 is read as such here, so that names and passwords are those that its author
+sees; any other file is Latin-1. A byte order mark is no part of the first key. UTF-16, with which Java reads no key
+correctly, is an error.
 
 Broker and client files are read with it. It is in this package because commands may import it.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import NamedTuple
+
+from pybroker.text_files import UnreadableText, check_encoding, utf8_text
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -39,14 +46,25 @@ class UnreadableProperties(Exception):
         self.allowed = allowed
 
 
-def parse_properties(data: bytes) -> list[Property]:
-    """Return the entries of a file in order, with duplicates. Raises UnreadableProperties for the first problem."""
+def parse_properties(data: bytes, *, is_utf8: bool = False) -> list[Property]:
+    """Return the entries of a file in order, with duplicates. Raises UnreadableProperties for the first problem.
+
+    `is_utf8`: reject files in Latin-1, as the methods of Java do that read characters instead of bytes.
+    """
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = len(_LINE_END.findall(data[: error.start].decode("latin-1"))) + 1
-        raise UnreadableProperties("", line, "the file is not UTF-8 here", "UTF-8 text") from None
+        text = utf8_text(data) if is_utf8 else decoded_properties(data)
+    except UnreadableText as error:
+        raise UnreadableProperties("", error.line, error.reason, "UTF-8 text") from None
     return [_property(logical, number) for logical, number in _logical_lines(text)]
+
+
+def decoded_properties(data: bytes) -> str:
+    """Return the text of a properties file. Raises UnreadableText for UTF-16 and binary files."""
+    try:
+        return utf8_text(data)
+    except UnreadableText:
+        check_encoding(data)
+        return data.removeprefix(codecs.BOM_UTF8).decode("latin-1")
 
 
 def _logical_lines(text: str) -> list[tuple[str, int]]:

@@ -19,8 +19,11 @@ from security.jaas import FLAGS, JaasError, LoginModule, Token, tokens
 
 Sections = dict[str, list[LoginModule]]
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _PROPERTY = re.compile(r"\$\{\{.*?\}\}|\$\{(.*?)\}", re.DOTALL)
 _END = Token(None, "")
+#: What Java reads in place of bytes that are not UTF-8, which comments may contain.
+_NOT_UTF8 = "\ufffd"
 
 
 class JaasFileError(JaasError):
@@ -79,6 +82,8 @@ class _Reader:
         token = self._ahead
         if token.text is None or token.sign == "'":
             raise self._unexpected(what)
+        if _NOT_UTF8 in token.text:
+            raise JaasFileError(f"{what} is not UTF-8", self._line)
         self._next()
         return token.text
 
@@ -116,4 +121,4 @@ class _Reader:
     def _line(self) -> int:
         """The line of the next token."""
         at = len(self._text.rstrip()) if self._ahead is _END else self._ahead.start
-        return self._text.count("\n", 0, at) + 1
+        return len(_LINE_END.findall(self._text, 0, at)) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import positive
+from pybroker.text_files import UnreadableText, utf8_text
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import UserScramCredentialAlteration
@@ -130,9 +132,11 @@ def _password(options: argparse.Namespace) -> bytes:
         text = sys.stdin.readline().rstrip("\r\n")
     else:
         try:
-            text = options.password_file.read_text(encoding="utf-8-sig").partition("\n")[0].rstrip("\r")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{options.password_file}: {getattr(error, 'strerror', None) or error}") from None
+            text = re.split("[\r\n]", utf8_text(options.password_file.read_bytes()), maxsplit=1)[0]
+        except OSError as error:
+            raise CommandError(f"{options.password_file}: {error.strerror}") from None
+        except UnreadableText as error:
+            raise CommandError(f"{options.password_file}:{error.line}: {error.reason}") from None
     if not text:
         raise CommandError("the password is empty")
     return str(text).encode()

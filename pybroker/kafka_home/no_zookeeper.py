@@ -5,13 +5,15 @@ Programs that start ZooKeeper beside their broker wait until its port accepts co
 
 from __future__ import annotations
 
-import re
 import socket
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from pybroker.java_properties import UnreadableProperties, decoded_properties, parse_properties
+from pybroker.text_files import UnreadableText
 
 _PORT = 2181
 #: ZooKeeper's health check, and its response. Nothing else gets a response.
@@ -20,18 +22,19 @@ _PATIENCE_S = 1.0
 
 
 def client_port(text: str) -> int:
-    """Return the port in a zookeeper.properties."""
-    found = re.findall(r"^\s*clientPort\s*=\s*(\d+)\s*$", text, re.MULTILINE)
-    return int(found[-1]) if found else _PORT
+    """Return the port in a zookeeper.properties. Raises UnreadableProperties."""
+    entries = {each.key: each.value.strip() for each in parse_properties(text.encode())}
+    port = entries.get("clientPort", "")
+    return int(port) if port.isascii() and port.isdigit() else _PORT
 
 
 def serve(arguments: Sequence[str]) -> int:
     """Accept connections, and close each soon, until the process ends. Return the exit code if the port is in use."""
     paths = [each for each in arguments if not each.startswith("-")]
     try:
-        port = client_port(Path(paths[0]).read_text()) if paths else _PORT
+        port = client_port(decoded_properties(Path(paths[0]).read_bytes())) if paths else _PORT
         listener = socket.create_server(("", port))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnreadableProperties, UnreadableText) as error:
         print(f"zookeeper-server-start: {error}", file=sys.stderr)
         return 1
     print(f"There is no ZooKeeper, and the broker needs none: port {port} is open for programs that wait for it")

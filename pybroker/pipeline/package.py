@@ -24,7 +24,15 @@ from pybroker.pipeline.spec import Pipeline
 SPEC, MODULES, SCRIPT, MAIN = "pipeline.yaml", "pybroker.zip", "submit.sh", "main.py"
 
 #: The modules that the pipeline package imports.
-_OURS = ("__init__.py", "cli/__init__.py", "cli/terminal_escape.py", "cli/parser.py", "schema_registry.py", "pipeline")
+_OURS = (
+    "__init__.py",
+    "cli/__init__.py",
+    "cli/terminal_escape.py",
+    "cli/parser.py",
+    "schema_registry.py",
+    "text_files.py",
+    "pipeline",
+)
 
 _MAIN = '''"""Runs the pipeline of a specification: spark-submit main.py pipeline.yaml [--once] [--metrics FILE]."""
 

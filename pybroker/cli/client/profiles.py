@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybroker.cli.client.errors import UsageError
+from pybroker.text_files import UnreadableText, utf8_text
 
 _ADDRESS = "bootstrap-server"
 _OTHERS = 0o077
@@ -39,10 +40,11 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
     """Return a profile's address, or None, and its properties. Raises UsageError."""
     path = profiles_file(os.environ if environ is None else environ)
     try:
-        profiles = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = utf8_text(path.read_bytes())
+        profiles = tomllib.loads(text.replace("\r\n", "\n").replace("\r", "\n"))
     except OSError as error:
         raise UsageError(f"--profile {name}: {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, UnreadableText) as error:
         raise UsageError(f"{path}: {error}") from None
     found = profiles.get(name)
     if not isinstance(found, dict):

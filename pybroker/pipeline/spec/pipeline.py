@@ -18,6 +18,7 @@ from pybroker.pipeline.spec.interval import seconds
 from pybroker.pipeline.spec.source import Source, Table
 from pybroker.pipeline.spec.stream import Stream
 from pybroker.pipeline.values import SpecError, build, key, substituted
+from pybroker.text_files import UnreadableText, utf8_text
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -131,9 +132,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
     from pybroker.pipeline.spec.document import parse
 
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SpecError("", "this is not UTF-8 text") from error
+        text = utf8_text(path.read_bytes(), may_have_zeros=True)
+    except UnreadableText as error:
+        raise SpecError("", str(error)) from error
     try:
         return build(Pipeline, substituted(parse(text), environ))
     except RecursionError as error:

@@ -28,6 +28,12 @@ def loaded(path: Path, text: str, **more: str) -> BrokerConfig:
     return load(overrides=overrides, environ=environ, to_serve=True)
 
 
+def loaded_without_check(path: Path, data: bytes) -> BrokerConfig:
+    path.write_bytes(data)
+    environ = {"KAFKA_OPTS": f"-Djava.security.auth.login.config={path}"}
+    return load(overrides=LISTENERS, environ=environ)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "kafka_jaas.conf"
@@ -82,6 +88,40 @@ def test_unreadable_file(path: Path, tmp_path: Path) -> None:
         load(overrides=LISTENERS, environ=environ, to_serve=True)
     expected = f"environment KAFKA_OPTS: java.security.auth.login.config={tmp_path}/none: No such file or directory"
     assert {str(each) for each in raised.value.problems} == {expected}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_files_of_other_systems(path: Path, end: str, mark: str) -> None:
+    """Byte order mark, line ends, and comments in Latin-1, which Java skips."""
+    lines = [
+        "// gr\xf6\xdfe",
+        "KafkaServer {",
+        f" {PLAIN} required // \xe4",
+        ' user_alice="1" /* \xfc */ user_bob="2";',
+        "};",
+    ]
+    config = loaded_without_check(path, mark.encode() + end.join(lines).encode("latin-1"))
+    assert plain_users(config, "IN") == {"alice": "1", "bob": "2"}
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "reason"),
+    [
+        (f'KafkaServer {{\r {PLAIN} required\r user_a="\xe4";\r}};'.encode("latin-1"), 3, "option value is not UTF-8"),
+        (f"KafkaServer {{ {PLAIN} required; }};".encode("utf-16"), 1, "the file is UTF-16, not UTF-8 text"),
+        (b"\n\nKafkaServer \0{", 3, "it has a zero byte"),
+    ],
+)
+def test_file_in_another_encoding_is_refused(path: Path, data: bytes, line: int, reason: str) -> None:
+    """With its line."""
+    file = loaded_without_check(path, data).jaas_file
+    assert file is not None
+    with pytest.raises(ConfigError) as raised:
+        file.modules("IN")
+    (problem,) = raised.value.problems
+    assert str(problem).startswith(f"{path}:{line}: java.security.auth.login.config: ")
+    assert reason in str(problem)
 
 
 def test_a_file_without_the_section(path: Path) -> None:

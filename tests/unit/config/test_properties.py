@@ -79,10 +79,34 @@ def test_byte_order_mark_is_skipped() -> None:
     assert parse_properties(b"\xef\xbb\xbfa=b", "f")[0].key == "a"
 
 
-def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
-    """The encoding is not guessed."""
+def test_files_that_are_not_utf8_are_latin_1() -> None:
+    """As Java reads them."""
+    assert [entry.value for entry in parse_properties(b"# gr\xf6\xdfe\na=\xe4\nb=\xff\xc3\xa4", "f")] == ["ä", "ÿÃ¤"]
+
+
+def test_latin_1_is_refused_with_its_line_where_java_reads_characters() -> None:
+    """Kafka's provider of secrets in files reads UTF-8."""
     with pytest.raises(ConfigError) as refused:
-        parse_properties(b"a=1\n\nb=\xff\n", "f.properties")
+        parse_properties(b"a=1\n\nb=\xff\n", "f.properties", is_utf8=True)
+
+    assert str(refused.value.problems[0]).startswith("f.properties:3: ")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line"), [("utf-16", 1), ("utf-16-le", 1), ("utf-16-be", 1), ("utf-32", 1), ("utf-32-be", 1)]
+)
+def test_other_encodings_are_refused_with_their_line(encoding: str, line: int) -> None:
+    """Java would read keys with zero bytes in them, and ignore them."""
+    with pytest.raises(ConfigError) as refused:
+        parse_properties("a=1\nb=2\n".encode(encoding), "f.properties")
+
+    assert str(refused.value.problems[0]).startswith(f"f.properties:{line}: ")
+    assert "not UTF-8 text" in str(refused.value.problems[0])
+
+
+def test_zero_byte_is_refused_with_its_line() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_properties(b"a=1\r\n#\rb=\0\n", "f.properties")
 
     assert str(refused.value.problems[0]).startswith("f.properties:3: ")
 

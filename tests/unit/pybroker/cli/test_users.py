@@ -41,10 +41,19 @@ def test_empty_password_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_password_is_read_from_a_file(tmp_path: Path) -> None:
     """Its first line, without byte order mark and CR."""
     file = tmp_path / "password"
-    for written in ("\xe4 b\n", "\xe4 b", "\ufeff\xe4 b\r\nmore\r\n"):
+    for written in ("\xe4 b\n", "\xe4 b", "\ufeff\xe4 b\r\nmore\r\n", "\xe4 b\rmore\r"):
         file.write_bytes(written.encode())
         asked = SimpleNamespace(name="ann", password_file=file)
         assert users._password(asked) == "\xe4 b".encode()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("data", "line"), [("ä\n".encode("latin-1"), 1), ("ä\n".encode("utf-16"), 1), (b"a\n\0", 2)])
+def test_password_in_another_encoding_is_refused(tmp_path: Path, data: bytes, line: int) -> None:
+    """The message has the line, and not the password."""
+    file = tmp_path / "password"
+    file.write_bytes(data)
+    with pytest.raises(CommandError, match=rf"^{file}:{line}: the file is .*not UTF-8 text[^\xe4]*$"):
+        users._password(SimpleNamespace(name="ann", password_file=file))  # type: ignore[arg-type]
 
 
 def test_without_terminal_a_file_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

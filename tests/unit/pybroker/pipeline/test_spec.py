@@ -213,8 +213,21 @@ def test_broken_yaml_is_one_line(tmp_path: Path, content: str, message: str) -> 
 
 def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match="not UTF-8 text"):
+    with pytest.raises(SpecError, match="line 1: the file is UTF-16, not UTF-8 text"):
         load(tmp_path / "spec.yaml", {})
+
+
+def test_latin_1_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_bytes(b"# 1\r\n# gr\xf6\xdfe\r\n")
+    with pytest.raises(SpecError, match="line 2: the file is not UTF-8 text"):
+        load(tmp_path / "spec.yaml", {})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_byte_order_mark_and_line_ends_of_other_systems(tmp_path: Path, end: str) -> None:
+    text = yaml.safe_dump(document())
+    (tmp_path / "spec.yaml").write_bytes(("\ufeff" + text.replace("\n", end)).encode())
+    assert load(tmp_path / "spec.yaml", {}) == loaded(tmp_path, document())
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,17 @@ def test_profiles_are_in_the_config_directory() -> None:
     ("content", "expected"),
     [
         (None, "No such file or directory"),
+        ("[far]\na = 'ä'".encode("latin-1"), "p.toml: line 2: the file is not UTF-8 text"),
+        ("[far]".encode("utf-16"), "p.toml: line 1: the file is UTF-16, not UTF-8 text"),
         ("[", "p.toml: "),
         ("[near]", "unknown profile far; known: near"),
         ("[far]\nsasl.username = 'ann'", "far: sasl is not a single value"),
     ],
 )
-def test_missing_profile_is_one_line(tmp_path: Path, content: str | None, expected: str) -> None:
+def test_missing_profile_is_one_line(tmp_path: Path, content: str | bytes | None, expected: str) -> None:
     path = tmp_path / "p.toml"
     if content is not None:
-        path.write_text(content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(UsageError) as raised:
         read_profile("far", {"PYBROKER_PROFILES": str(path)})
     assert expected in str(raised.value)

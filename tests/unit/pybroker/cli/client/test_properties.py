@@ -34,12 +34,19 @@ def test_java_syntax_of_files(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfa=\xc3\xa4\r\nb=1", b"a=\xe4\rb=1\r", b"a=\xe4\n\nb=1"])
+def test_files_of_other_systems(tmp_path: Path, data: bytes) -> None:
+    """UTF-8 with a byte order mark, Latin-1, and any line ends."""
+    (tmp_path / "client").write_bytes(data)
+    assert read_properties(tmp_path / "client") == {"a": "ä", "b": "1"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("a=b\n=c", "client:2: 'c' is not KEY=VALUE"),
         ("a=b\n\na=\\u12", "client:3: malformed"),
-        ("a=\xff", "client:1: "),
+        ("# \xff\na=\0", "client:2: "),
     ],
 )
 def test_bad_line_is_an_error_with_its_position(tmp_path: Path, text: str, expected: str) -> None:

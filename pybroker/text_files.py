@@ -1,0 +1,48 @@
+"""Decode text files that editors of other systems have written: byte order marks, and encodings that are not UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",  # before that of UTF-16, with which it begins
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+class UnreadableText(Exception):
+    """A file is not text: the line, from 1, and the reason."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+def utf8_text(data: bytes, *, may_have_zeros: bool = False) -> str:
+    """Return the text of a file in UTF-8, without a byte order mark. Raises UnreadableText.
+
+    `may_have_zeros`: leave zero bytes to the parser of the text.
+    """
+    check_encoding(data, may_have_zeros=may_have_zeros)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableText(_line(data, error.start), "the file is not UTF-8 text") from None
+
+
+def check_encoding(data: bytes, *, may_have_zeros: bool = False) -> None:
+    """Raise UnreadableText for UTF-16, UTF-32 and binary files: other encodings have no zero bytes in text."""
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            raise UnreadableText(1, f"the file is {name}, not UTF-8 text")
+    if not may_have_zeros and (zero := data.find(b"\0")) >= 0:
+        raise UnreadableText(_line(data, zero), "the file is not UTF-8 text: it has a zero byte")
+
+
+def _line(data: bytes, position: int) -> int:
+    return len(_LINE_END.findall(data[:position])) + 1
