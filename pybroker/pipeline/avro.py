@@ -1,7 +1,8 @@
 """Decode Avro's binary encoding into columns, with one schema, or with the schema whose id precedes the value.
 
-A value is decoded as the only element of an array: one byte is added before it and one after it. So a value that is too
-short or too long is an invalid array, where Spark would otherwise return a row of nulls or of wrong values.
+A value is decoded as the first field of a record whose second field is a constant, which is added behind it. So a value
+that is too short or too long has another second field, where Spark would otherwise return a row of nulls or of wrong
+values, or ignore what follows.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pyspark.sql.avro.functions import from_avro
 
 from pybroker.pipeline.registry import schemas_of
 from pybroker.pipeline.spec import Parse, SpecError
+from pybroker.text_files import UnreadableText, utf8_text
 
-#: A block of one element, as Avro writes its count, and the end of the blocks.
-_BEFORE, _BEHIND = b"\x02", b"\x00"
+#: Behind each value. No value of another length ends just before these bytes, unless it contains them.
+_END = bytes.fromhex("6f3c1d9a5b7e42c88a40e1f7d2930b6c")
 #: Confluent's wire format: a zero byte, the id as four bytes, then the value.
 _MAGIC, _HEAD_BYTES = b"\x00", 5
 _NO_HEAD = "no Confluent wire format"
@@ -54,14 +56,15 @@ def _by_one_schema(value: Column, parse: Parse) -> tuple[list[str], Column, Colu
 
 def _decoded(value: Column, writer: str, reader: str) -> Column:
     """Decode a value of the schema `writer` as a row of the schema `reader`; null when it is invalid."""
-    array = f.concat(f.lit(_BEFORE), value, f.lit(_BEHIND))
-    options = {"mode": "PERMISSIVE", "avroSchema": _array_of(reader)}
-    rows = from_avro(array, _array_of(writer), options)
-    return f.when(f.size(rows) == 1, rows[0])
+    options = {"mode": "PERMISSIVE", "avroSchema": _with_end(reader)}
+    found = from_avro(f.concat(value, f.lit(_END)), _with_end(writer), options)
+    return f.when(found["end"] == f.lit(_END), found["value"])
 
 
-def _array_of(schema: str) -> str:
-    return json.dumps({"type": "array", "items": json.loads(schema)})
+def _with_end(schema: str) -> str:
+    end = {"type": "fixed", "name": "_EndOfValue", "size": len(_END)}
+    fields = [{"name": "value", "type": json.loads(schema)}, {"name": "end", "type": end}]
+    return json.dumps({"type": "record", "name": "_ValueWithEnd", "fields": fields})
 
 
 def _id(value: Column) -> Column:
@@ -82,11 +85,11 @@ def _given(parse: Parse) -> str | None:
     if parse.schema_file is None:
         return parse.schema
     try:
-        return Path(parse.schema_file).read_text(encoding="utf-8")
+        return utf8_text(Path(parse.schema_file).read_bytes())
     except OSError as error:
         raise SpecError("parse.schema_file", f"{parse.schema_file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SpecError("parse.schema_file", f"{parse.schema_file} is not UTF-8 text") from error
+    except UnreadableText as error:
+        raise SpecError("parse.schema_file", f"{parse.schema_file}: {error}") from error
 
 
 def _path(parse: Parse, otherwise: str) -> str:

@@ -7,21 +7,18 @@ and `_value` of the record, and `_error`: null, or why the record could not be p
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType, StructField, StructType, TimestampType, _parse_datatype_string
+from pyspark.sql.types import StructField, TimestampType
 
 from pybroker.pipeline.avro import decoded
+from pybroker.pipeline.csv_and_json import CORRUPT, csv_rows, fields_of, json_rows
 from pybroker.pipeline.patterns import groups_in_java, numbered
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
 _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
 _SEPARATOR = "\u0001"
-_CORRUPT = "_corrupt"
-#: Spark's default, unless the options set another.
-_MAX_FIELDS = 20480
 #: Repeated groups, for which Java's matcher recurses once for each repetition, except possessive ones (`*+`). Escaped
 #: characters and classes are removed before.
 _LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -63,8 +60,10 @@ def _columns(carried: DataFrame, value: Column, parse: Parse) -> DataFrame:
             return _regex(carried, text, parse.pattern or "", parse.schema)
         case "avro":
             return _avro(carried, value, parse)
-        case "json" | "csv":
-            return _structured(carried, text, parse)
+        case "json":
+            return _json(carried, text, parse)
+        case "csv":
+            return _csv(carried, text, parse)
 
 
 def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
@@ -83,36 +82,27 @@ def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
     return rows.withColumns({"_error": f.coalesce(f.col("_error"), unusable), name: time})
 
 
-def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
-    """Parse JSON or CSV: a value that is broken, or of other types than the schema's, is an error."""
-    fields = _fields(parse.schema or "")
-    options = {**parse.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    schema = StructType([*fields, StructField(_CORRUPT, StringType())])
-    if parse.format == "json":
-        row = f.from_json(text, schema, options)
-    else:
-        ddl = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema)
-        row = f.when(_has_few_fields(text, parse.options), f.from_csv(text, ddl, options))
-        if len(fields) > 1:  # Spark turns an empty line into a row of nulls
-            row = f.when(f.btrim(text, f.lit("\r\n")) != "", row)
-    error = f.when(
-        text.isNull() | f.col("_row").isNull() | f.col(f"_row.{_CORRUPT}").isNotNull(),
-        f"no {parse.format.upper()} of this schema",
-    )
-    columns = {one.name: f.col(f"_row.`{one.name}`") for one in fields}
-    return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")
+def _json(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
+    """Parse JSON: a value that is broken, of other types than the schema's, or more than one document, is an error."""
+    fields = fields_of(parse.schema or "")
+    parsed, row = json_rows(text, fields, parse.options)
+    rows = records.withColumn("_parsed", parsed).withColumn("_row", row)
+    error = f.when(text.isNull() | f.col("_row").isNull(), "no JSON of this schema")
+    return _with_columns(rows, _of_row(fields), error).drop("_row", "_parsed")
 
 
-def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
-    """Whether a line of CSV is within Spark's limit of fields: for more, Spark fails in every mode."""
-    given = {name.lower(): value for name, value in options.items()}
-    try:
-        max_columns = int(given.get("maxcolumns", _MAX_FIELDS))
-    except ValueError as error:
-        raise SpecError("parse.options.maxColumns", f"{given['maxcolumns']!r} is not a number") from error
-    separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
-    in_separators = f.octet_length(text) - f.octet_length(f.replace(text, f.lit(separator)))
-    return (f.octet_length(text) < max_columns) | (in_separators < max_columns * len(separator.encode()))
+def _csv(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
+    """Parse CSV: a value that is broken, of other types than the schema's, or more than one line, is an error."""
+    fields = fields_of(parse.schema or "")
+    lines, row = csv_rows(text, fields, parse.options)
+    rows = records.withColumn("_lines", lines).withColumn("_row", row)
+    is_corrupt = f.col(f"_row.{CORRUPT}").isNotNull()
+    error = f.when(text.isNull() | f.col("_row").isNull() | is_corrupt, "no CSV of this schema")
+    return _with_columns(rows, _of_row(fields), error).drop("_row", "_lines")
+
+
+def _of_row(fields: list[StructField]) -> dict[str, Column]:
+    return {one.name: f.col(f"_row.`{one.name}`") for one in fields}
 
 
 def _avro(records: DataFrame, value: Column, parse: Parse) -> DataFrame:
@@ -130,7 +120,7 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
     separators is matched for each group.
     """
     pattern, groups = _groups(pattern)
-    kinds = {field.name: field.dataType for field in _fields(ddl)} if ddl else {}
+    kinds = {field.name: field.dataType for field in fields_of(ddl)} if ddl else {}
     if strange := sorted(set(kinds) - set(groups)):
         raise SpecError("parse.schema", f"no group of the pattern is named {', '.join(strange)}")
     whole = f"(?s)^.*?(?:{pattern}).*$"
@@ -159,10 +149,3 @@ def _groups(pattern: str) -> tuple[str, dict[str, int]]:
 
 def _with_columns(records: DataFrame, columns: dict[str, Column], error: Column) -> DataFrame:
     return records.select(*(column.alias(name) for name, column in columns.items()), "*", error.alias("_error"))
-
-
-def _fields(ddl: str) -> list[StructField]:
-    kind = _parse_datatype_string(ddl)
-    if not isinstance(kind, StructType):
-        raise SpecError("parse.schema", f"{ddl!r} is not a list of fields such as id BIGINT, name STRING")
-    return kind.fields

@@ -26,14 +26,16 @@ pytestmark = pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 HUGE = 2 << 20
 LARGEST = 2 * HUGE
 
+LINE, TIME = b'127.0.0.1 - - [%b +0000] "GET / HTTP/1.1" 200 1 "-" "%b"', b"21/Nov/2026:14:36:40"
+
 #: no parser below can make a row of these
 POISON = [
     *(None, b"", b"\0", b"\1", b"\1nothing", b"\1\1\1", b"\xff\xfe\x80\xc3", b'"', b"\\", b"\r\n"),
     *(b"[" * 100_000, b'{"id": ' + b"[" * 100_000, b'{"id": ' * 100_000, b'{"id": 1e999999999}'),
     *(b";" * 100_000, b"x" * HUGE, b'"' + b"x " * 100_000),
+    *(b'{"id": 1, "time": "2026-11-21"}' * 2, b"1;2026-11-21\n2;2026-11-21", b"\n".join([LINE % (TIME, b"x")] * 2)),
 ]
 
-LINE = b'127.0.0.1 - - [%b +0000] "GET / HTTP/1.1" 200 1 "-" "%b"'
 #: by parser: its part of a source, valid values, those without a valid time, and the error of all others
 PARSERS: dict[str, tuple[dict[str, Any], Sequence[bytes], Sequence[bytes], bytes]] = {
     "regex": (
@@ -43,7 +45,7 @@ PARSERS: dict[str, tuple[dict[str, Any], Sequence[bytes], Sequence[bytes], bytes
         },
         [
             *(LINE % (b"01/Jan/0001:00:00:00", b"first"), LINE % (b"31/Dec/9999:23:59:59", b"last")),
-            *(LINE % (b"21/Nov/2026:14:36:40", agent) for agent in (b"\0", b"\1", b"\xff\xfe", b"x" * HUGE, b"curl")),
+            *(LINE % (TIME, agent) for agent in (b"\0", b"\1", b"\xff\xfe", b"x" * HUGE, b"curl")),
         ],
         [LINE % (time, b"x") for time in (b"31/Feb/2026:00:00:00", b"01/Jan/+999999:00:00:00", b"\1", b"\xff")],
         b"no match of the pattern",

@@ -19,6 +19,9 @@ class Preset:
 #: value of any length needs no stack.
 _QUOTED = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 
+#: A second line would be lost. More fields on the line may follow.
+_NO_MORE_LINES = r"(?![^\r\n]*+[\r\n]++.)"
+
 PRESETS = {
     # The log format "combined" of nginx, and of Apache's server; a client may have sent anything for a request
     "nginx_combined": Preset(
@@ -26,7 +29,7 @@ PRESETS = {
         "status INT, bytes BIGINT",
         r"^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "
         rf'"(?:(?<method>[^\s"]+) (?<path>\S+) (?<protocol>(?!"){_QUOTED})|{_QUOTED})" '
-        rf'(?<status>\d{{3}}) (?<bytes>\d+) "(?<referer>{_QUOTED})" "(?<user_agent>{_QUOTED})"',
+        rf'(?<status>\d{{3}}) (?<bytes>\d+) "(?<referer>{_QUOTED})" "(?<user_agent>{_QUOTED})"' + _NO_MORE_LINES,
     ),
     # The log_format with escape=json in docs/reference/pipeline.md
     "nginx_json": Preset(
