@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from config.broker_config import BrokerConfig
 from config.errors import Problem
 from config.values import ConfigValue, Password
+from pybroker.text_files import pem_text
 from runtime.foreign_files import UnreadableFile, read_whole
 from security.key_stores import TYPES, Store, StoreRefused
 
@@ -228,13 +229,13 @@ class TlsSettings:
         key, chain = self.text("ssl.keystore.key"), self.text("ssl.keystore.certificate.chain")
         key_password = self.text("ssl.key.password")
         if key is not None and chain is not None:
-            return _Identity(key.encode(), chain.encode(), key_password, "ssl.keystore.key", None)
+            return _Identity(_as_pem(key), _as_pem(chain), key_password, "ssl.keystore.key", None)
         location = self.text("ssl.keystore.location")
         if location is None:
             allowed = "a file with the private key and its certificates"
             raise self._error(_LOCATION, None, "it is not set; a server needs a certificate", allowed)
         if self._store_type("ssl.keystore") == "PEM":
-            data = self._read(_LOCATION, location)
+            data = pem_text(self._read(_LOCATION, location)).encode()
             return _Identity(data, data, key_password, _LOCATION, location)
         return _Identity(*self._store("ssl.keystore", location).identity(key_password), None, _LOCATION, location)
 
@@ -291,13 +292,13 @@ class TlsSettings:
         """
         certificates = self.text("ssl.truststore.certificates")
         if certificates is not None:
-            return "ssl.truststore.certificates", None, certificates
+            return "ssl.truststore.certificates", None, pem_text(certificates.encode())
         key = "ssl.truststore.location"
         location = self.text(key)
         if location is None:
             return None
         if self._store_type("ssl.truststore") == "PEM":
-            return key, location, self._read(key, location).decode(errors="replace")
+            return key, location, pem_text(self._read(key, location))
         return key, location, self._store("ssl.truststore", location).trusted()
 
     def _trust(self, context: ssl.SSLContext, trusted: tuple[str, str | None, str] | None) -> None:
@@ -316,6 +317,10 @@ class TlsSettings:
         except (ssl.SSLError, ValueError, TypeError) as error:
             reason = f"its certificates cannot be used: {_reason(error)}"
             raise self._error(key, value, reason, "certificates") from None
+
+
+def _as_pem(text: str) -> bytes:
+    return pem_text(text.encode()).encode()
 
 
 def openssl_name(suite: str) -> str:

@@ -44,5 +44,10 @@ def check_encoding(data: bytes, *, may_have_zeros: bool = False) -> None:
         raise UnreadableText(_line(data, zero), "the file is not UTF-8 text: it has a zero byte")
 
 
+def pem_text(data: bytes) -> str:
+    """Return a file in PEM as OpenSSL reads it: in ASCII, as only comments have more, and with line ends of Unix."""
+    return _LINE_END.sub(b"\n", data).decode("ascii", "ignore")
+
+
 def _line(data: bytes, position: int) -> int:
     return len(_LINE_END.findall(data[:position])) + 1

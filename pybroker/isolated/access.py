@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from protocol.schema import Struct
 from pybroker.source.errors import AccessDenied, UnusableOption
+from pybroker.text_files import pem_text
 from security.jaas import JaasError, LoginModule, login_module
 from security.key_stores import TYPES, Store, StoreRefused
 from security.sasl.client import BearerClient, ClientExchange, PlainClient, ScramClient, ServerRefused
@@ -164,7 +165,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
             name = "kafka.ssl.keystore.location"
             data = _read(name, location)
             if _is_pem(properties, "ssl.keystore", data):
-                _load(name, context, data, key_password)
+                _load(name, context, pem_text(data).encode(), key_password)
             else:
                 store = Store("kafka.ssl.keystore", location, data, properties.get("ssl.keystore.password"))
                 found, certificates = store.identity(key_password)
@@ -183,7 +184,7 @@ def _trusting(properties: Mapping[str, str]) -> ssl.SSLContext:
             name = f"kafka.{key}"
             data = _read(name, location)
             if key == "ssl.ca.location" or _is_pem(properties, "ssl.truststore", data):
-                certificates = data.decode(errors="replace")
+                certificates = pem_text(data)
             else:
                 password = properties.get("ssl.truststore.password")
                 certificates = Store("kafka.ssl.truststore", location, data, password).trusted()

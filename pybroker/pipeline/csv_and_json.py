@@ -26,7 +26,7 @@ _LINE_ENDS = "\r\n"
 def json_rows(text: Column, fields: list[StructField], options: Mapping[str, str]) -> tuple[Column, Column]:
     """Return a column `_parsed`, and a row of it: null unless the text is a document.
 
-    The document is parsed as the first of two elements of an array in an object. What follows the document ends the
+    The document is parsed as the first of two elements of an array in an object. Anything behind the document ends the
     array too early, is a third element or is a syntax error. The names of the array and in the second element are
     random, so that no value contains them.
     """

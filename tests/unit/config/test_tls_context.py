@@ -59,6 +59,20 @@ def test_stores(authority: Authority, server: Path) -> None:
         assert made.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff", "\ufeff# Zertifikat für München\n", "# Autorité é\n"])
+def test_pem_of_other_systems(authority: Authority, server: Path, tmp_path: Path, mark: str, end: str) -> None:
+    """With a byte order mark, comments beyond ASCII, and other line ends, as Java reads it."""
+    key, trusted = tmp_path / "key.pem", tmp_path / "ca.pem"
+    key.write_bytes((mark + server.read_text()).replace("\n", end).encode())
+    trusted.write_bytes((mark + authority.path.read_text()).replace("\n", end).encode())
+    made = context(
+        keystore_type="PEM", keystore_location=key,
+        truststore_type="PEM", truststore_location=trusted, client_auth="required",
+    )  # fmt: skip
+    assert [dict(each["subject"][0]) for each in made.get_ca_certs()] != []
+
+
 def test_weak_certificates_have_a_warning(server: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As in Java, which does not check its own certificates: keys and digests that OpenSSL rejects by default."""
     weak = tmp_path / "weak.pem"
