@@ -44,9 +44,10 @@ class Listener(msgspec.Struct, frozen=True):
 def is_wildcard(host: str | None) -> bool:
     """Return whether a host stands for all interfaces: it is empty, 0.0.0.0 or ::, however the address is written."""
     plain = (host or "").partition("%")[0]
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with suppress(OSError):
-            return socket.inet_pton(family, plain) in _UNSPECIFIED
+    with suppress(OSError):
+        return socket.inet_aton(plain) in _UNSPECIFIED
+    with suppress(OSError):
+        return socket.inet_pton(socket.AF_INET6, plain) in _UNSPECIFIED
     return not host
 
 

@@ -87,9 +87,23 @@ def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, 
     plain, percent, zone = host.partition("%")
     if percent and not zone.isdecimal():  # the system's resolver rejects the name of an interface in ::1%lo
         host = f"{plain}%{socket.if_nametoindex(zone)}"
+    elif index := _zone_of(host):
+        host = f"{host}%{index}"
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     return [(family, address)]
+
+
+def _zone_of(host: str) -> int:
+    """Return the index of the interface that has a link-local address without a zone; 0 for other addresses."""
+    try:
+        address = socket.inet_pton(socket.AF_INET6, host)
+        with open("/proc/net/if_inet6", encoding="ascii") as interfaces:
+            found = [line.split() for line in interfaces]
+    except OSError:
+        return 0
+    is_link_local = address[0] == 0xFE and address[1] & 0xC0 == 0x80
+    return next((int(index, 16) for digits, index, *_ in found if is_link_local and digits == address.hex()), 0)
 
 
 def host_in_address(host: str) -> str:

@@ -166,7 +166,7 @@ class Server:
 
     def _accepted(self, listener: Listener, sock: socket.socket) -> None:
         try:
-            client, local = _plain_address(sock.getpeername()), _plain_address(sock.getsockname())
+            client, local = _plain_address(sock.getpeername()), _own_address(sock)
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -285,8 +285,18 @@ class Server:
 
 
 def _plain_address(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
-    """Return host and port: IPv4 that came through an IPv6 socket as IPv4, a link-local address with its zone."""
+    """Return host and port: IPv4 that came through an IPv6 socket as IPv4.
+
+    A link-local address has its zone, as a number like in Java.
+    """
     host, port = address[0], address[1]
     if len(address) == 4 and address[3]:
-        return f"{host}%{socket.if_indextoname(address[3])}", port
+        return f"{host}%{address[3]}", port
     return (host[7:] if host.startswith("::ffff:") and "." in host else host), port
+
+
+def _own_address(sock: socket.socket) -> tuple[str, int]:
+    """Return host and port to which a client connected, for clients to connect again: with the name of its zone."""
+    host, port = _plain_address(sock.getsockname())
+    plain, percent, zone = host.partition("%")
+    return (f"{plain}%{socket.if_indextoname(int(zone))}" if percent else host), port

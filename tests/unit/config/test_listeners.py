@@ -29,6 +29,7 @@ def listening(**settings: str) -> BrokerConfig:
         ("PLAINTEXT://:9092", plaintext(None, 9092), plaintext(None, 9092)),
         ("PLAINTEXT://0.0.0.0:9092", plaintext("0.0.0.0", 9092), plaintext(None, 9092)),  # refused by Kafka
         ("PLAINTEXT://[::]:9092", plaintext("::", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://0:9092", plaintext("0", 9092), plaintext(None, 9092)),
         ("PLAINTEXT://[::0]:9092", plaintext("::0", 9092), plaintext(None, 9092)),
         ("PLAINTEXT://[0:0::0%eth0]:9092", plaintext("0:0::0%eth0", 9092), plaintext(None, 9092)),
         ("PLAINTEXT://[::ffff:0.0.0.0]:9092", plaintext("::ffff:0.0.0.0", 9092), plaintext(None, 9092)),

@@ -33,7 +33,7 @@ def link_local():
     pytest.skip("this machine has no link-local address")
 
 
-@pytest.mark.parametrize("host", [None, "", "0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", "0::%lo"])
+@pytest.mark.parametrize("host", [None, "", "0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", "0::%lo", "0"])
 def test_all_interfaces_are_those_of_ipv4_and_ipv6(host):
     """One socket, as Java's, however the address is written."""
     (sock,) = bind(host, 0, -1)
@@ -98,10 +98,11 @@ def test_name_stands_for_its_first_address_ipv4_first(monkeypatch, families):
     assert (host, port > 0, served) == ("127.0.0.1", True, True)
 
 
-def test_link_local_address_is_bound_with_its_zone():
-    """Without the zone the kernel does not know the interface. Log lines and URLs have it."""
+@pytest.mark.parametrize("has_zone", [True, False])
+def test_link_local_address_is_bound_with_its_zone(has_zone):
+    """The kernel needs the zone; by default it is that of this machine's address. Log lines and URLs have it."""
     host = link_local()
-    (sock,) = bind(host, 0, -1)
+    (sock,) = bind(host if has_zone else host.partition("%")[0], 0, -1)
     bound, served = bound_address(sock), serves(sock, host)
     listener = Listener("PLAINTEXT", "PLAINTEXT", [sock], [])
     shown = listener.addresses
