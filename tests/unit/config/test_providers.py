@@ -143,3 +143,31 @@ def test_unsupported_provider_class_stops_the_start() -> None:
     assert "config.providers.a.class=: is missing" in missing
     assert "config.providers.b.class=com.example.Vault: not a supported config provider" in other
     assert f"{PACKAGE}FileConfigProvider" in other
+
+
+def test_quotes_are_part_of_a_value(secrets: Path) -> None:
+    """As in Apache Kafka."""
+    (secrets / "quoted.properties").write_text('password="x"\n')
+    config = load(overrides={**PROVIDERS, "ssl.key.password": f"${{file:{secrets}/quoted.properties:password}}"})
+    assert config.get("ssl.key.password") == Password('"x"')
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"\xef\xbb\xbfpassword=p\xc3\xa4ss\r\n", "päss"),
+        (b"a=1\rpassword=p\xc3\xa4ss\r", "päss"),
+        (b"a=1\npassword=p\xe4ss\n", None),
+        ("password=p".encode("utf-16"), None),
+    ],
+)
+def test_secrets_of_other_systems(secrets: Path, data: bytes, value: str | None) -> None:
+    """Kafka reads characters of UTF-8 here, not Latin-1. The message has the line, and not the secret."""
+    (secrets / "other.properties").write_bytes(data)
+    overrides = {"ssl.key.password": f"${{file:{secrets}/other.properties:password}}"}
+    if value is not None:
+        assert load(overrides=PROVIDERS | overrides).get("ssl.key.password") == Password(value)
+        return
+    (line,) = refused(overrides)
+    assert f"{secrets}/other.properties:{data.count(b'=1') + 1} cannot be read" in line
+    assert "p\xe4ss" not in line
