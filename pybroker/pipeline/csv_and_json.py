@@ -1,8 +1,4 @@
-"""Parse values that are one JSON document or one line of CSV.
-
-Spark reads the first document or line of a value and ignores what follows. So something is added behind a value, which
-Spark only finds in its place if the value ends there.
-"""
+"""Parse values that are one JSON document or one line of CSV. Spark ignores what follows the first."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ CORRUPT = "_corrupt"
 
 #: Spark's default, unless the options set another.
 _MAX_FIELDS = 20480
-_LINE_ENDS = "\r\n"
+_LINE_END = "\uffff"
 
 
 def json_rows(text: Column, fields: list[StructField], options: Mapping[str, str]) -> tuple[Column, Column]:
@@ -41,31 +37,21 @@ def json_rows(text: Column, fields: list[StructField], options: Mapping[str, str
     return parsed, f.when(is_whole, array[0])
 
 
-def csv_rows(text: Column, fields: list[StructField], options: Mapping[str, str]) -> tuple[Column, Column]:
-    """Return a column `_lines`, for a text with line ends in it, and a row of it or of the text.
+def csv_row(text: Column, fields: list[StructField], options: Mapping[str, str]) -> Column:
+    """Return a row of a text, with a field for what is corrupt; null unless the text may be a line.
 
-    A field is added behind such a text. Without it, the first line of the text is not all of it.
+    For Spark a line ends at U+FFFF only; other line ends belong to a field.
     """
     given = {name.lower(): value for name, value in options.items()}
-    line_ends = _LINE_ENDS + given.get("linesep", "")
     separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
-    most = _most_fields(given)
-    end = f"_end_{secrets.token_hex(8)}"
-    columns = [*fields, StructField(CORRUPT, StringType())]
-
-    body = f.btrim(text, f.lit(line_ends))
-    has_lines = f.length(f.translate(body, line_ends, "")) < f.length(body)
-    whole = f.concat(f.rtrim(text, f.lit(line_ends)), f.lit(separator + end))
-    wider = {name: value for name, value in options.items() if name.lower() != "maxcolumns"}
-    wider["maxColumns"] = str(most + 1)
-    lines = f.from_csv(whole, _ddl([*fields, StructField(end, StringType()), columns[-1]]), _permissive(wider))
-    is_whole = f.col("_lines")[end] == end
-    names = [f.col("_lines")[one.name].alias(one.name) for one in columns]
-    row = f.when(~has_lines, f.from_csv(text, _ddl(columns), _permissive(options))).when(is_whole, f.struct(*names))
+    ddl = ", ".join(
+        f"`{one.name}` {one.dataType.simpleString()}" for one in [*fields, StructField(CORRUPT, StringType())]
+    )
+    is_line = _has_few_fields(text, separator, _most_fields(given)) & ~text.contains(_LINE_END)
+    row = f.when(is_line, f.from_csv(text, ddl, _permissive(options)))
     if len(fields) > 1:  # Spark turns an empty line into a row of nulls
-        row = f.when(body != "", row)
-    has_few = _has_few_fields(text, separator, most)
-    return f.when(has_lines & has_few, lines), f.when(has_few, row)
+        row = f.when(f.btrim(text, f.lit("\r\n")) != "", row)
+    return row
 
 
 def fields_of(ddl: str) -> list[StructField]:
@@ -78,10 +64,6 @@ def fields_of(ddl: str) -> list[StructField]:
 
 def _permissive(options: Mapping[str, str]) -> dict[str, str]:
     return {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-
-
-def _ddl(fields: list[StructField]) -> str:
-    return ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in fields)
 
 
 def _most_fields(given: Mapping[str, str]) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, TimestampType
 
 from pybroker.pipeline.avro import decoded
-from pybroker.pipeline.csv_and_json import CORRUPT, csv_rows, fields_of, json_rows
+from pybroker.pipeline.csv_and_json import CORRUPT, csv_row, fields_of, json_rows
 from pybroker.pipeline.patterns import groups_in_java, numbered
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
@@ -94,11 +94,10 @@ def _json(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
 def _csv(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
     """Parse CSV: a value that is broken, of other types than the schema's, or more than one line, is an error."""
     fields = fields_of(parse.schema or "")
-    lines, row = csv_rows(text, fields, parse.options)
-    rows = records.withColumn("_lines", lines).withColumn("_row", row)
+    rows = records.withColumn("_row", csv_row(text, fields, parse.options))
     is_corrupt = f.col(f"_row.{CORRUPT}").isNotNull()
     error = f.when(text.isNull() | f.col("_row").isNull() | is_corrupt, "no CSV of this schema")
-    return _with_columns(rows, _of_row(fields), error).drop("_row", "_lines")
+    return _with_columns(rows, _of_row(fields), error).drop("_row")
 
 
 def _of_row(fields: list[StructField]) -> dict[str, Column]:
