@@ -28,6 +28,7 @@ PROPERTIES = {
     "super.users": "User:ANONYMOUS",
     "offsets.topic.num.partitions": "1",
     "num.partitions": "2",
+    "log.retention.ms": "-1",  # the records are of 2023
 }
 ADD = "--add --allow-principal User:a"
 REMOVE = "--remove --force"
@@ -311,14 +312,18 @@ def test_export_has_the_lines_of_kafkas_tool(
 ) -> None:
     """--from-file reads them. Several groups have a column more."""
     for side in sides.values():
-        consumer = Consumer({"bootstrap.servers": side.broker.bootstrap, "group.id": "exported"})
-        consumer.commit(offsets=[TopicPartition("read", each, each) for each in range(3)], asynchronous=False)
-        consumer.close()
+        admin, producer = (make({"bootstrap.servers": side.broker.bootstrap}) for make in (AdminClient, Producer))
+        for future in admin.create_topics([NewTopic("exported", 3)]).values():
+            future.result(60)
+        for partition in (*range(3), *range(3)):
+            producer.produce("exported", "value", partition=partition)
+        assert producer.flush(60) == 0
     for groups in ("--group exported", "--group exported --group another"):
-        words = f"--reset-offsets {groups} --topic read --to-offset 1 --export".split()
+        words = f"--reset-offsets {groups} --topic exported --to-offset 1 --export".split()
         theirs = start_tool(java, sides["kafka"].broker.bootstrap, "kafka-consumer-groups", *words).wait()
         capsys.readouterr()
         assert sides["ours"].run("kafka-consumer-groups", words) == theirs.exit_code
         printed = capsys.readouterr().out
 
         assert sorted(printed.splitlines()) == sorted(theirs.stdout.split())
+        assert "exported,2,1" in printed
