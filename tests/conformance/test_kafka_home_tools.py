@@ -1,6 +1,6 @@
 """The scripts of `pybroker kafka-home` beside Apache Kafka's own tools: the same command lines, one broker for each.
 
-Compared are the exit code and the state of the broker afterwards, as Kafka's tools show it. What the tools print is
+The exit code is compared, and the state of the broker afterwards, as Kafka's tools show it. What the tools print is
 their own.
 """
 
