@@ -78,7 +78,11 @@ def commit_in_transaction(shard: GroupShard, request: Struct, now: Now, effects:
             if utf16_length(metadata) <= shard.settings.offset_metadata_max_length:
                 code = ErrorCode.NONE
                 committed = CommittedOffset(
-                    partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall_ms
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now.wall_ms,
+                    topic_id=topic.topic_id,
                 )
                 records.append(OffsetRecord(request.group_id, topic.name, partition.partition_index, committed))
             partitions.append(

@@ -69,7 +69,7 @@ def test_topics_by_id(broker: TxnBroker) -> None:
     broker.settle()
     shard = broker.groups.at("g")
     assert not isinstance(shard, ErrorCode)
-    assert [each.offset for each in shard.offsets.of_group("g")["t"].values()] == [7]
+    assert [(each.offset, each.topic_id) for each in shard.offsets.of_group("g")["t"].values()] == [(7, known)]
 
 
 @pytest.mark.parametrize("version", [0, 3, 5])
