@@ -20,7 +20,7 @@ from storage.fs import DirEntry, FileSystem
 METADATA_LOG = "__cluster_metadata-0"
 #: Files of a formatted directory without the metadata log, and of file systems themselves.
 _FIRST_FILES = {META_PROPERTIES, BOOTSTRAP_FILE, LOCK, "lost+found"}
-#: What an interrupted format leaves in the directory of the metadata log; Apache Kafka writes the last name.
+#: The files that an interrupted format leaves in the directory of the metadata log. Apache Kafka writes the last name.
 _HALF_FORMATTED = {ZERO_CHECKPOINT, f"{ZERO_CHECKPOINT}.tmp", f"{ZERO_CHECKPOINT}.part"}
 
 

@@ -19,7 +19,7 @@ _KAFKA = (
     " (the configured metadata directory is {metadata})."
 )
 _OURS = "{other}: has a metadata log (__cluster_metadata-0), but the configured metadata directory is {metadata}"
-#: What each broker reports if another directory has the metadata log, and if the new one is not even formatted.
+#: The message of each broker if another directory has the metadata log, and if the new one is not formatted either.
 MESSAGES = {
     "ours": {"log": _OURS, "unformatted": "{metadata}: has no meta.properties, while {other} has one: is it mounted?"},
     "kafka": {"log": _KAFKA, "unformatted": _KAFKA},

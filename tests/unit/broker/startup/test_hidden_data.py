@@ -131,6 +131,23 @@ def test_partitions_in_the_metadata_directory_are_offline(tmp_path: Path):
     still_has(tmp_path, "in-a", "in-b")
 
 
+def test_topics_that_an_earlier_version_hid_can_be_restored(tmp_path: Path):
+    """By the steps of docs/guides/upgrade.md. That version had begun a metadata log and renamed the partitions."""
+    used(tmp_path)
+    start(tmp_path, "new").close(3000)
+    (tmp_path / "new" / METADATA_LOG).rename(tmp_path / "b" / METADATA_LOG)
+    for name in "ab":
+        (tmp_path / name / f"in-{name}-0").rename(tmp_path / name / f"in-{name}-0.{'1' * 32}-stray")
+        (tmp_path / name / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+        shutil.copy(tmp_path / "new/.kafka_cleanshutdown", tmp_path / name)
+    refuse(tmp_path, "b,a", None, "/a: has a metadata log")
+
+    (tmp_path / "b" / METADATA_LOG).rename(tmp_path / "elsewhere")
+    for stray in tmp_path.glob("*/*-stray"):
+        stray.rename(stray.with_name(stray.name.partition(".")[0]))
+    still_has(tmp_path, "in-a", "in-b")
+
+
 # -- other contents --------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +219,7 @@ def test_old_metadata_log_can_be_used_on_purpose(tmp_path: Path):
 
 
 def test_old_copy_of_a_data_directory_is_used(tmp_path: Path):
-    """Its partitions are known. What was created since then is created again, as in Apache Kafka."""
+    """Its partitions are known. Newer ones are created again, as in Apache Kafka."""
     used(tmp_path)
     shutil.copytree(tmp_path / "b", tmp_path / "backup")
     node = start(tmp_path)
