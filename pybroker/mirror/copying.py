@@ -33,6 +33,8 @@ _PAUSE_S = 2.0
 _STALLED_S = 30.0
 _STALLED_FULL_S = 10.0
 _DRAIN_S = 5.0
+#: A broker forgets an idle producer after producer.id.expiration.ms, a day by default.
+_KNOWN_S = 600.0
 #: The source lost the offset, and the caller must find where to begin.
 _LOST = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}
 
@@ -112,6 +114,7 @@ class Copier:
         gaps = [place for place, copied in self._places.items() if copied.gap_until is not None]
         messages = self._consumer.consume(_BATCH, 0 if gaps else _TURN_S)
         try:
+            self._introduce(messages)
             for message in messages:
                 self._take(message)
             for place in gaps:
@@ -192,9 +195,33 @@ class Copier:
             self.progress.records += 1
             self.progress.bytes += len(key or b"") + len(value or b"")
 
+    def _introduce(self, messages: Sequence[Message]) -> None:
+        """Send one record for each partition whose broker does not know the producer yet, and wait for them.
+
+        Without knowing it, the broker would accept a second batch though it has rejected the first one.
+        """
+        first: dict[Place, Message] = {}
+        for message in messages:
+            place = (message.topic() or "", message.partition() or 0)
+            copied = self._places.get(place)
+            if copied is not None and not self._is_known(copied) and message.error() is None:
+                first.setdefault(place, message)
+        for message in first.values():
+            self._take(message)
+        for place in first:
+            self._flush_one(place)
+
+    @staticmethod
+    def _is_known(copied: CopiedPartition) -> bool:
+        if not copied.outstanding and time.monotonic() - copied.moved_s > _KNOWN_S:
+            copied.is_known = False
+        return copied.is_known
+
     def _produce(self, place: Place, key: Any, value: Any, timestamp: int, headers: Any) -> bool:
         """Send a record at the next offset. Return False if the partition was dropped. Raises _Interrupted."""
         while (copied := self._places.get(place)) is not None:
+            if not self._is_known(copied) and copied.outstanding and not self._flush_one(place):
+                return False
             delivery = self._delivery_of(place, copied)
             try:
                 if delivery.offer(place, key, value, timestamp, headers):
@@ -213,7 +240,7 @@ class Copier:
 
     def _delivery_of(self, place: Place, copied: CopiedPartition) -> Delivery:
         if copied.is_single and not copied.outstanding and place not in self._singly:
-            copied.is_single = False  # what was wrong with it has passed
+            copied.is_single = copied.is_known = False  # what was wrong with it has passed
         if copied.is_single and len(self._deliveries) == 1:
             self._deliveries.append(Delivery(self._target, self._delivered, singly=True))
         return self._deliveries[copied.is_single]
@@ -227,6 +254,7 @@ class Copier:
         if error is None:
             if message.offset() == copied.acknowledged:
                 copied.move_to(copied.acknowledged + 1)
+                copied.is_known = True
                 if self._singly.get(place) is False:
                     del self._singly[place]
                 return

@@ -44,7 +44,7 @@ class Delivery:
             "allow.auto.create.topics": False,
             "enable.idempotence": True,
             "enable.gapless.guarantee": True,
-            # With several batches in flight, one behind a rejected batch can be accepted, at the offset of the other.
+            # So that fewer records are on their way behind a rejected one. The broker refuses them by their sequence.
             "max.in.flight.requests.per.connection": 1,
             "message.timeout.ms": 0,  # no timeout: a record that is dropped would leave a gap
             **({"batch.num.messages": 1} if singly else {}),

@@ -31,6 +31,8 @@ class CopiedPartition:
     is_paused: bool = False
     is_single: bool = False
     """Whether its records are sent in batches of one, because a batch failed."""
+    is_known: bool = False
+    """Whether the target has acknowledged a record of this producer, so that it checks the sequence of later ones."""
     moved_s: float = field(default_factory=time.monotonic)
     """When the copy last grew, or was last complete."""
 

@@ -80,6 +80,7 @@ class MirrorRun:
         self._troubles = Troubles(target.timeout_s)
         self._ends: dict[Place, int] = {}
         self._looked_s = 0.0
+        self._removed: dict[Place, int] = {}
 
     def run(self) -> None:
         """Copy until the end; with --follow, until an interrupt. CommandError if something is not copied."""
@@ -99,6 +100,8 @@ class MirrorRun:
         finally:
             self._reports.end()
             self._copier.close()
+        if not self._begun and self._troubles.open:
+            raise next(iter(self._troubles.open.values()))
         self._reports.summary(self._copier.progress, len(self._topics or ()))
         open_ = [place for place, error in self._troubles.open.items() if not isinstance(error, BeginAgain)]
         if problems := [*self._unknown, *([named(open_)] if open_ else ())]:
@@ -252,7 +255,8 @@ class MirrorRun:
             elif own and topic.name in beginning.made:
                 self._reports.note(f"{topic.name}: its copy was deleted: it is copied again from its start", again=True)
         for place, offset in begin.items():
-            if 0 < offset < (start := beginning.starts[place]):
+            if 0 < offset < (start := beginning.starts[place]) and self._removed.get(place) != start:
+                self._removed[place] = start
                 removed = f"the source removed the records from offset {offset} to {start - 1} before they were copied"
                 self._reports.note(f"{place[0]}-{place[1]}: {removed}")
         if not_compared := len(beginning.not_compared - self._begun):
@@ -274,6 +278,8 @@ class MirrorRun:
             raise NothingLeft(str(next(iter(troubles.values()))))
 
     def _report(self) -> None:
+        if self._options.until_end and not self._begun:
+            return  # the only line is the error at the end
         for line in self._troubles.to_report():
             self._reports.note(line)
         for place in self._troubles.recovered():

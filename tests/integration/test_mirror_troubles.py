@@ -83,6 +83,7 @@ def test_record_that_the_target_rejects_stops_its_partition(source: Broker, targ
     write(source, "light", "a", "b")
     done = once(sh, source, *topics("heavy", "light"))
     assert done.code == 1
+    assert len(done.err.splitlines()) == 2, done.err
     first_line, last_line = done.err.splitlines()
     rejected = (
         "heavy-0: the target rejects offset 101, which has 5001 bytes: raise max.message.bytes of the topic there"

@@ -60,6 +60,7 @@ class Stage:
         self.ends: dict[Place, int] = {}
         self.moved_s = self.now_s
         self.is_broken = False
+        self.acknowledges = False
         clock = SimpleNamespace(monotonic=lambda: self.now_s, time=lambda: self.now_s, sleep=self.sleep)
         for module in (copying, filling):
             patch.setattr(module, "time", clock)
@@ -68,7 +69,13 @@ class Stage:
         session = SimpleNamespace(consumer=lambda _: self, check=lambda: None, timeout_s=5.0, ends=lambda _: self.ends)
         sessions = cast("Session", session), cast("Session", session)
         self.copier = Copier(*sessions, cast("Any", lambda: self), filler_records=False)
-        self.copier.add({SLOW: 0, GOOD: 0}, {SLOW: 0, GOOD: 0})
+        self.add(SLOW, GOOD)
+
+    def add(self, *places: Place) -> None:
+        """Add partitions whose brokers know the producer."""
+        self.copier.add(dict.fromkeys(places, 0), dict.fromkeys(places, 0))
+        for place in places:
+            self.copier._places[place].is_known = True
 
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds
@@ -100,7 +107,8 @@ class Stage:
         return True
 
     def poll(self, _: float) -> None:
-        pass
+        for place in [*self.sent] if self.acknowledges else []:
+            self.acknowledge(place)
 
     def drain(self) -> None:
         self.sent.clear()
@@ -211,12 +219,24 @@ def test_rejected_partition_is_tried_apart(stage: Stage, code: int, stays_single
     stage.copier.turn()
     stage.copier._delivered(KafkaError(code), cast("Any", Message(SLOW, -1)))
     assert stage.copier.troubles.pop(SLOW).error_code == code
-    stage.copier.add({SLOW: 0}, {SLOW: 0})
+    stage.copier.turn()
+    stage.add(SLOW)
     stage.messages = [Message(SLOW, 0)]
     stage.copier.turn()
     assert stage.copier._places[SLOW].is_single
-    stage.sent.append(SLOW)
     stage.acknowledge(SLOW)
     stage.messages = [Message(SLOW, 1)]
     stage.copier.turn()
     assert stage.copier._places[SLOW].is_single is stays_single
+
+
+def test_first_record_is_acknowledged_before_the_second(stage: Stage) -> None:
+    """A broker that does not know the producer accepts its second batch, though it has rejected the first one."""
+    stage.copier._places[SLOW].is_known = False
+    outstanding = []
+    stage.acknowledges = True
+    stage.offer = lambda place, *_: (outstanding.append(len(stage.sent)), stage.sent.append(place)) is not None  # type: ignore[method-assign]
+    stage.messages = [Message(SLOW, 0), Message(SLOW, 1), Message(SLOW, 2)]
+    stage.copier.turn()
+    assert outstanding == [0, 0, 1]
+    assert stage.copier._places[SLOW].is_known
