@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from metadata.decision import Decision, Refused
+from metadata.features import ADDRESS_RANGES_LEVEL
 from metadata.framing import new_record
 from metadata.image import MetadataImage
+from metadata.releases import release_name
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from protocol.schema import Struct
 from security.acl import CLUSTER_NAME, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from security.cidr import parse_range
 
 
 class Created(msgspec.Struct, frozen=True):
@@ -52,9 +55,9 @@ def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], 
     decision: Decision[Created] = Decision()
     there = {acl for _, acl in entries(image)}
     for acl in acls:
-        problem = _problem(acl)
+        problem = _problem(acl, image.metadata_version)
         if problem is not None:
-            decision.results.append(Created(ErrorCode.INVALID_REQUEST, problem))
+            decision.results.append(problem)
             continue
         decision.results.append(Created())
         if acl not in there:
@@ -66,8 +69,25 @@ def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], 
     return decision
 
 
-def _problem(acl: Acl) -> str | None:
+def _problem(acl: Acl, metadata_version: int) -> Created | None:
     """Return why a new entry is invalid, in Kafka's words, or None."""
+    text = _problem_but_host(acl)
+    if text is None and not acl.host:
+        text = "Host pattern cannot be null or empty"
+    if text is None and "/" in acl.host:
+        if metadata_version < ADDRESS_RANGES_LEVEL:
+            level = release_name(ADDRESS_RANGES_LEVEL)
+            text = f"CIDR-based ACL host patterns require metadata version {level} or higher."
+            return Created(ErrorCode.UNSUPPORTED_VERSION, text)
+        try:
+            parse_range(acl.host)
+        except ValueError as error:
+            text = f"Invalid CIDR notation '{acl.host}': {error}"
+    return None if text is None else Created(ErrorCode.INVALID_REQUEST, text)
+
+
+def _problem_but_host(acl: Acl) -> str | None:
+    """Return why a new entry is invalid, whatever its host, or None."""
     if acl.resource_type == ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:

@@ -56,6 +56,7 @@ DIRECTORIES_LEVEL = 17  # partitions have the log directories of their replicas
 ELR_LEVEL = 23
 CORDONED_DIRECTORIES_LEVEL = 30
 ZERO_CHECKPOINT_LEVEL = 31  # formatting writes the first records into the first snapshot of the log (KIP-1170)
+ADDRESS_RANGES_LEVEL = 32  # hosts of access control entries may be ranges such as 10.0.0.0/8 (KIP-1276)
 CONTROLLER_UNREGISTRATION_LEVEL = 33
 # The levels of metadata.version with new records or fields, which lower levels cannot represent.
 CHANGED_METADATA_LEVELS = (8, 11, 13, 14, 15, 17, 23, 30, 32, 33)

@@ -68,7 +68,7 @@ class Permission(IntEnum):
 
 
 class Acl(NamedTuple):
-    """An entry. `principal` is "User:name" or ANY_PRINCIPAL; `host` is an address or WILDCARD."""
+    """An entry. `principal` is "User:name" or ANY_PRINCIPAL; `host` is an address, a range of them, or WILDCARD."""
 
     resource_type: int
     name: str

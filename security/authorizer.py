@@ -8,14 +8,18 @@ entries change: on the hot path a decision is one dictionary look-up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from security.acl import ANY_PRINCIPAL, IMPLIED_BY, WILDCARD, Acl, Operation, PatternType, Permission
+from security.cidr import AddressRange, address_of, parse_range
 
 #: The most cached decisions for one principal, and for all. A client may ask for any number of names.
 _CACHED_PER_PRINCIPAL, _CACHED = 5_000, 50_000
 #: Decisions about longer names are not cached. No topic name is longer.
 _LONGEST_CACHED_NAME = 249
+#: The most client addresses whose ranges are cached. A client may have any number of IPv6 addresses.
+_CACHED_ADDRESSES = 1_000
 #: A placeholder for any resource: super users, and principals that may do it to all resources, may do it to this one.
 _ANY_NAME = "hardcode"
 
@@ -62,6 +66,8 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_entry = Verdict(allow_without_entry, "DefaultAllow" if allow_without_entry else "DefaultDeny")
         self._by_type: dict[int, _Entries] = {}
+        self._ranges: dict[str, AddressRange] = {}  # by host, for entries whose host is a range
+        self._hosts: dict[str, frozenset[str]] = {}  # by client address
         self._decided: dict[str, dict[tuple[str, int, int, str], Verdict]] = {}  # by principal
         self._cached_count = 0
 
@@ -69,8 +75,12 @@ class Authorizer:
         """Use these entries from now on."""
         self._clear_cache()
         self._by_type = {}
+        self._ranges = {}
         for acl in acls:
             self._by_type.setdefault(acl.resource_type, _Entries()).add(acl)
+            if "/" in acl.host and acl.host not in self._ranges:
+                with suppress(ValueError):  # an entry of an earlier release may have any text
+                    self._ranges[acl.host] = parse_range(acl.host)
         for entries in self._by_type.values():
             entries.lengths = sorted({len(name) for name in entries.prefixed})
 
@@ -99,16 +109,30 @@ class Authorizer:
     def _clear_cache(self) -> None:
         self._decided.clear()
         self._cached_count = 0
+        self._hosts.clear()
+
+    def _hosts_of(self, address: str) -> frozenset[str]:
+        """Return the hosts of entries that apply to a client's address: the address, `*`, and ranges that have it."""
+        hosts = self._hosts.get(address)
+        if hosts is None:
+            number = address_of(address) if self._ranges else None
+            ranges = (host for host, addresses in self._ranges.items() if addresses.has(number))
+            hosts = frozenset((address, WILDCARD, *ranges))
+            if len(self._hosts) >= _CACHED_ADDRESSES:
+                self._hosts.clear()
+            self._hosts[address] = hosts
+        return hosts
 
     def _decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         if principal in self._super_users:
             return _SUPER_USER
         entries = self._by_type.get(resource_type)
+        hosts = self._hosts_of(host)
         verdict = self._without_entry
         for acl in entries.applying_to(name) if entries is not None else ():
             if verdict is self._without_entry:
                 verdict = Verdict(False, "DefaultDeny")  # there are entries, but none that matches
-            if _is_about(acl, principal, host, operation):
+            if _is_about(acl, principal, hosts, operation):
                 if acl.permission == Permission.DENY:
                     return Verdict(False, f"MatchingAcl(acl={acl})")
                 verdict = Verdict(True, f"MatchingAcl(acl={acl})")
@@ -121,6 +145,7 @@ class Authorizer:
         entries = self._by_type.get(resource_type)
         if entries is None:
             return False
+        hosts = self._hosts_of(host)
 
         def names(named: dict[str, list[Acl]], permission: Permission) -> set[str]:
             return {
@@ -129,7 +154,7 @@ class Authorizer:
                 for acl in acls
                 if acl.permission == permission
                 and acl.principal in (principal, ANY_PRINCIPAL)
-                and acl.host in (host, WILDCARD)
+                and acl.host in hosts
                 and acl.operation in (operation, Operation.ALL)
             }
 
@@ -146,8 +171,8 @@ class Authorizer:
         )
 
 
-def _is_about(acl: Acl, principal: str, host: str, operation: int) -> bool:
-    if acl.principal not in (principal, ANY_PRINCIPAL) or acl.host not in (host, WILDCARD):
+def _is_about(acl: Acl, principal: str, hosts: frozenset[str], operation: int) -> bool:
+    if acl.principal not in (principal, ANY_PRINCIPAL) or acl.host not in hosts:
         return False
     if acl.operation in (operation, Operation.ALL):
         return True

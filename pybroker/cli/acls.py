@@ -122,7 +122,11 @@ def _add_entry(parser: ClientParser, *, is_filter: bool) -> None:
     for word in ("allow", "deny"):
         parser.add_argument(f"--{word}-principal", action="append", default=[], metavar="User:NAME")
         parser.add_argument(
-            f"--{word}-host", action="append", default=[], metavar="ADDRESS", help="(default: * for all)"
+            f"--{word}-host",
+            action="append",
+            default=[],
+            metavar="ADDRESS",
+            help="an address or a range such as 10.0.0.0/8 (default: * for all)",
         )
     parser.add_argument(
         "--host", action="append", default=[], metavar="ADDRESS", help="the same for all principals of the line"

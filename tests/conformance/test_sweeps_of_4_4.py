@@ -14,16 +14,14 @@ from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from tests.conformance.sweep_rules import sweep_rules
 from tests.support.answers import Names
-from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.brokers import HOST
+from tests.support.brokers_of_4_4 import BROKERS_OF_4_4, needs_4_4
 from tests.support.data_client import DataClient
 from tests.support.eventually import eventually
-from tests.support.java import KAFKA_LINE
 from tests.support.replay import Replay
 from tests.support.wire import served_versions
 from tests.support.wire_frames import recorded_exchanges
-from tools.data.format import main as format_command
 
-RELEASE = "4.4"
 TOPIC = "t1"
 #: The member of the consumer group cg, and its epoch once it has joined.
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -34,24 +32,7 @@ PLUGIN = {
     "group.streams.initial.rebalance.delay.ms": "0",
 }
 
-
-class KafkaAt44(KafkaBroker):
-    """Apache Kafka, at the feature levels of 4.4."""
-
-    _format_options = ("--release-version", RELEASE)
-
-
-class OursAt44(OurBroker):
-    """pybroker, at the feature levels of 4.4."""
-
-    def _command(self, config: Path) -> list[str]:
-        if not self.log_dir.exists():
-            assert format_command(["-c", str(config), "-t", CLUSTER_ID, "-r", RELEASE]) == 0
-        return super()._command(config)
-
-
-KINDS: dict[str, type[RunningBroker]] = {"ours": OursAt44, "kafka": KafkaAt44}
-pytestmark = pytest.mark.skipif(KAFKA_LINE < (4, 4), reason="earlier releases do not have these versions")
+pytestmark = needs_4_4
 
 
 def prepare(client: DataClient) -> bytes:
@@ -91,7 +72,7 @@ def test_answers_are_as_recorded(kind: str, sweep: str, tmp_path: Path) -> None:
     """Field by field, except for ids; DeleteGroups lists its groups in any order."""
     properties = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
     plugin = PLUGIN if sweep.endswith("plugin") else {"group.streams.initial.rebalance.delay.ms": "30000"}
-    broker = KINDS[kind](tmp_path, {**properties, **plugin})
+    broker = BROKERS_OF_4_4[kind](tmp_path, {**properties, **plugin})
     try:
         with DataClient(HOST, broker.port) as client:
             topic_id = prepare(client)

@@ -8,6 +8,7 @@ import pytest
 
 from metadata.acls import Created, Deleted, create_acls, delete_acls, describe_acls
 from metadata.decision import Refused
+from metadata.features import ADDRESS_RANGES_LEVEL, METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
@@ -60,6 +61,45 @@ def test_existing_entry_is_accepted(image: MetadataImage) -> None:
 def test_rejected_entries(image: MetadataImage, acl: Acl, message: str) -> None:
     """The other entries of the request are created."""
     assert create(image, acl, READ) == [Created(ErrorCode.INVALID_REQUEST, message), Created()]
+
+
+@pytest.mark.parametrize("host", ["10.0.0.0/8", "10.1.2.3/8", "2001:DB8::1/32", "0.0.0.0/0"])
+def test_ranges_of_addresses_are_kept_as_typed(image: MetadataImage, host: str) -> None:
+    image.features[METADATA_VERSION] = ADDRESS_RANGES_LEVEL
+    acl = READ._replace(host=host)
+    assert create(image, acl) == [Created()]
+    assert describe_acls(image, AclFilter(host=host)) == [acl]
+    assert describe_acls(image, AclFilter(host="10.0.0.1")) == []
+    assert delete_acls(image, [AclFilter(host=host)]).results == [Deleted((acl,))]
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("10.0.0.0/33", "Value [33] not in range [0,32]"),
+        ("x/0", "Could not parse [x/0]"),
+        ("::ffff:10.0.0.0/104", "Could not parse [::ffff:10.0.0.0] - not an IPv6 address"),
+    ],
+)
+def test_malformed_ranges_of_addresses(image: MetadataImage, host: str, reason: str) -> None:
+    image.features[METADATA_VERSION] = ADDRESS_RANGES_LEVEL
+    message = f"Invalid CIDR notation '{host}': {reason}"
+    assert create(image, READ._replace(host=host)) == [Created(ErrorCode.INVALID_REQUEST, message)]
+
+
+def test_ranges_of_addresses_need_a_level(image: MetadataImage) -> None:
+    """Below it, malformed ones get the same answer."""
+    image.features[METADATA_VERSION] = ADDRESS_RANGES_LEVEL - 1
+    message = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+    for host in ("10.0.0.0/8", "x/0"):
+        assert create(image, READ._replace(host=host)) == [Created(ErrorCode.UNSUPPORTED_VERSION, message)]
+
+
+def test_the_host_is_checked_last(image: MetadataImage) -> None:
+    empty = READ._replace(host="")
+    assert create(image, empty) == [Created(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")]
+    (created,) = create(image, empty._replace(principal="alice"))
+    assert created.error_message.startswith("Could not parse principal")
 
 
 def test_a_principal_has_a_type(image: MetadataImage) -> None:

@@ -167,3 +167,49 @@ def test_verdicts_have_their_reason() -> None:
     authorizer.load([entry("t", WRITE)])
     assert authorizer.decide("User:alice", "h", READ, TOPIC, "t").rule == "DefaultDeny"
     assert "name='t'" in authorizer.decide("User:alice", "h", WRITE, TOPIC, "t").rule
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("10.9.9.9", True), ("11.0.0.1", False), ("2001:db8:0:0:0:0:0:1", True), ("10.0.0.0/8", True)],
+)
+def test_ranges_of_addresses(host: str, expected: bool) -> None:
+    """A range is also a text: that of Kafka matches itself."""
+    acls = [entry("t", host="10.0.0.0/8"), entry("t", host="2001:db8::/32"), entry("t", host="x/0")]
+    assert allowed(acls, "t", host=host) is expected
+    authorizer = Authorizer()
+    authorizer.load(acls)
+    assert authorizer.decide_for_any("User:alice", host, READ, TOPIC) is expected
+
+
+def test_a_denied_range_wins() -> None:
+    acls = [entry("t"), entry("*", READ, DENY, host="10.0.0.0/8")]
+    assert [allowed(acls, "t", host=host) for host in ("10.0.0.1", "11.0.0.1")] == [False, True]
+    authorizer = Authorizer()
+    authorizer.load(acls)
+    found = [authorizer.decide_for_any("User:alice", host, READ, TOPIC) for host in ("10.0.0.1", "11.0.0.1")]
+    assert found == [False, True]
+
+
+def test_malformed_ranges_match_as_text_only() -> None:
+    """Releases before 4.4 accept any text as a host."""
+    assert not allowed([entry("t", host="10.0.0.0/33")], "t")
+    assert allowed([entry("t", host="x/0")], "t", host="x/0")
+
+
+def test_changed_ranges_count_at_once() -> None:
+    authorizer = Authorizer()
+    answers = []
+    for acls in ([], [entry("t", host="10.0.0.0/8")], [entry("t", host="11.0.0.0/8")]):
+        authorizer.load(acls)
+        answers.append(authorizer.decide("User:alice", "10.0.0.1", READ, TOPIC, "t").allowed)
+    assert answers == [False, True, False]
+
+
+def test_addresses_with_ranges_are_bounded() -> None:
+    authorizer = Authorizer()
+    authorizer.load([entry("t", host="10.0.0.0/8")])
+    for number in range(3_000):
+        host = f"10.0.{number >> 8}.{number & 255}"
+        assert authorizer.decide("User:alice", host, READ, TOPIC, "t").allowed
+    assert len(authorizer._hosts) <= 1_000
