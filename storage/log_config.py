@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
+#: The default of max.decompressed.message.bytes, the size of Java's largest array. No record is larger.
+LARGEST_RECORD_BYTES = INT_MAX - 8
 
 
 def _magic_of(release: str) -> int:
@@ -35,6 +37,7 @@ class LogConfig:
     flush_ms: int = LONG_MAX
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = LONG_MAX
+    max_decompressed_message_bytes: int = LARGEST_RECORD_BYTES
     max_message_bytes: int = 1_048_588
     message_downconversion_enable: bool = True
     message_format_version: str = "3.0-IV1"
@@ -62,6 +65,8 @@ class LogConfig:
     #: Whether retention by time and size removes segments.
     deletes: bool = field(init=False, repr=False)
     log_append_time: bool = field(init=False, repr=False)
+    #: Whether compressed batches must be opened to check the size of their records.
+    limits_records: bool = field(init=False, repr=False)
     #: The record format that message.format.version asks for: 0 before 0.10.0, 1 before 0.11.0, else 2.
     message_magic: int = field(init=False, repr=False)
     #: segment.ms; for compacted topics at most max.compaction.lag.ms, because the cleaner skips the active segment.
@@ -72,6 +77,7 @@ class LogConfig:
         derive(self, "compacted", "compact" in self.cleanup_policy)
         derive(self, "deletes", "delete" in self.cleanup_policy)
         derive(self, "log_append_time", self.message_timestamp_type == "LogAppendTime")
+        derive(self, "limits_records", self.max_decompressed_message_bytes < LARGEST_RECORD_BYTES)
         derive(self, "message_magic", _magic_of(self.message_format_version))
         bounded = self.compacted and self.max_compaction_lag_ms > 0
         derive(self, "max_segment_ms", min(self.segment_ms, self.max_compaction_lag_ms) if bounded else self.segment_ms)

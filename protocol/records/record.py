@@ -36,6 +36,7 @@ _MOST_BETWEEN = 10
 _THREE_BYTES = 1 << 14
 #: The zigzag value of length -1, which means null.
 _NULL = 1
+_INT_MAX = (1 << 31) - 1
 _LEAST_TIME, _MOST_TIME = -(1 << 63), (1 << 63) - 1
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -147,17 +148,21 @@ def _unpacked_records(batch: Buffer, header: BatchHeader, max_size: int) -> byte
     return bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
 
 
-def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
+def skim_records(
+    batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE, most_record_bytes: int = _INT_MAX
+) -> Iterator[Record]:
     """Yield the records of a v2 batch without their content: the key is empty or None; value and headers are omitted.
 
     Kafka checks a compressed batch that it does not change in this way: the position of a record follows from its
-    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree.
+    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree, or if a length is too large.
     """
     data = _unpacked_records(batch, header, max_size)
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
     position = 0
     for _ in range(header.record_count):
-        _, position = decode_varint(data, position)
+        size, position = decode_varint(data, position)
+        if size > most_record_bytes:
+            raise _too_large(size, most_record_bytes)
         timestamp_delta, position = decode_varlong(data, position + 1)
         offset_delta, position = decode_varint(data, position)
         key_size, position = decode_varint(data, position)
@@ -180,6 +185,23 @@ def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX
         yield Record(header.base_offset + offset_delta, timestamp, None if key_size < 0 else b"", None)
     if position != len(data):
         raise InvalidRecord(f"{len(data) - position} bytes are left after the {header.record_count} records declared")
+
+
+def check_record_sizes(
+    batch: Buffer, header: BatchHeader, most_record_bytes: int, max_size: int = DEFAULT_MAX_SIZE
+) -> None:
+    """Raise InvalidRecord, with Kafka's text, for the first record of a v2 batch that has too many bytes."""
+    data = _unpacked_records(batch, header, max_size)
+    position = 0
+    for _ in range(header.record_count):
+        size, position = decode_varint(data, position)
+        if size > most_record_bytes:
+            raise _too_large(size, most_record_bytes)
+        position += max(size, 0)
+
+
+def _too_large(size: int, limit: int) -> InvalidRecord:
+    return InvalidRecord(f"Invalid record size: {size} exceeds the configured maximum record size of {limit}.")
 
 
 def _skip(data: bytes, position: int, size: int) -> int:

@@ -24,6 +24,7 @@ from protocol.records.batch import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
+from protocol.records.compression import Codec
 from protocol.records.crc32c import crc32c
 from storage.append.record_validation import Opened, open_inline, target_codec
 from storage.errors import (
@@ -208,5 +209,6 @@ def must_open(header: BatchHeader, config: LogConfig, origin: AppendOrigin) -> b
     return (
         config.record_validation == "full"
         or config.compacted
+        or (config.limits_records and header.codec != Codec.NONE)
         or (config.compression_type != "producer" and header.codec != target_codec(config, header.codec))
     )

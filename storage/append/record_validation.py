@@ -24,7 +24,7 @@ from protocol.records.batch import (
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec
 from protocol.records.errors import CorruptBatch, InvalidRecord, TooLarge, UnreadableLength
-from protocol.records.record import Record, iter_batch_records, skim_records
+from protocol.records.record import Record, check_record_sizes, iter_batch_records, skim_records
 from storage.errors import (
     InvalidRecords,
     InvalidTimestamp,
@@ -119,9 +119,15 @@ def open_batch(
     stays = header.codec == codec
     builder = None if stays else _builder(header, config, now_ms, codec)
     in_order, largest = True, -LONG_MAX - 1
-    opened = skim_records if stays and codec != Codec.NONE else iter_batch_records
-    found = checked_records(opened(batch, header, max_bytes or unpacked_limit(config)), config, now_ms, header)
+    most_bytes, most_record_bytes = max_bytes or unpacked_limit(config), config.max_decompressed_message_bytes
+    if stays and codec != Codec.NONE:
+        opened = skim_records(batch, header, most_bytes, most_record_bytes)
+    else:
+        opened = iter_batch_records(batch, header, most_bytes)
+    found = checked_records(opened, config, now_ms, header)
     try:
+        if config.limits_records and header.codec != Codec.NONE and not stays:
+            check_record_sizes(batch, header, most_record_bytes, most_bytes)
         for expected, record in enumerate(found, header.base_offset):
             in_order = in_order and record.offset == expected
             largest = max(largest, record.timestamp)

@@ -120,6 +120,7 @@ class PartitionLog(LocalLog):
     def config(self, config: LogConfig) -> None:
         self._config = config
         opens = config.compacted or config.compression_type != "producer" or config.record_validation == "full"
+        opens = opens or config.limits_records
         #: Whether a batch is validated by its header alone and keeps its timestamps.
         self._plain = not (opens or config.log_append_time)
         #: Whether an append leaves the records unchanged, except for their offsets, and needs no flush.

@@ -321,3 +321,28 @@ def test_gaps_in_compressed_offsets_are_rejected() -> None:
     lying = changed(8, int32(HEADER_SIZE - 12 + len(records)), bytearray(header + records))
     with pytest.raises(UnreadableRecords):
         opened(lying, FULL)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("stored", ["producer", "uncompressed"])
+def test_large_records_in_compressed_batches(codec: str, stored: str) -> None:
+    """The text and the size are Apache Kafka 4.4's: a key of 1 byte and a value of 993 make a record of 1001."""
+    config = LogConfig(compression_type=stored, max_decompressed_message_bytes=1000)
+    for size, fits in ((992, True), (993, False)):
+        records = memoryview(bytes(batch(b"\0" * size, codec=Codec[codec.upper()], key=b"k")))
+        header = parse_header(records)
+        assert must_open(header, config, CLIENT)
+        if fits:
+            open_batch(records, header, config, T0)
+            continue
+        message = "Invalid record size: 1001 exceeds the configured maximum record size of 1000."
+        with pytest.raises(InvalidRecords, match=f"^{message}$"):
+            open_batch(records, header, config, T0)
+
+
+def test_the_size_of_records_is_limited_only_if_it_is_set_and_they_are_compressed() -> None:
+    header = parse_header(batch(b"a" * 2000))
+    assert not must_open(header, LogConfig(max_decompressed_message_bytes=1000), CLIENT)
+    packed = parse_header(batch(b"a" * 2000, codec=Codec.ZSTD))
+    assert not must_open(packed, LogConfig(), CLIENT)
+    assert not must_open(packed, LogConfig(max_decompressed_message_bytes=1000), COORDINATOR)
