@@ -46,6 +46,7 @@ ORDERED = (
     ("group.share.max.share.sessions", _AT_LEAST, "group.share.max.size"),
     *_member_rules("streams"),
     ("group.streams.num.standby.replicas", _AT_MOST, "group.streams.max.standby.replicas"),
+    ("group.streams.num.warmup.replicas", _AT_MOST, "group.streams.max.warmup.replicas"),
 )
 """Rules between integers: (key, comparison, other key)."""
 
@@ -53,6 +54,7 @@ CODECS = range(5)
 """The codecs that the keys of internal topics may name by number: none, gzip, snappy, lz4, zstd."""
 
 _JAVA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+_JAVA_TASK_ASSIGNOR = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
 LIMITED_INTERVALS = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
 """Keys that may change while the broker runs, within limits that may not."""
 
@@ -64,6 +66,7 @@ ASSIGNORS = {
         f"{_JAVA_ASSIGNORS}RangeAssignor",
     ),
     "group.share.assignors": ("simple", f"{_JAVA_ASSIGNORS}SimpleAssignor"),
+    "group.streams.assignors": ("sticky", _JAVA_TASK_ASSIGNOR),
 }
 """Assignors by name, and by Kafka's class names."""
 

@@ -30,6 +30,7 @@ CLIENT_ATTRIBUTES = frozenset(
 )
 """The attributes by which a client metrics subscription may match clients (KIP-714)."""
 
+_TAGS = "streams.rack.aware.assignment.tags"
 _MATCH = re.compile(r"([^=]+)=([^=]+)")
 
 
@@ -37,8 +38,8 @@ def _limits(key: str) -> tuple[str | None, str | None]:
     """Return the keys group.consumer.min.x and max.x for consumer.x, or None where they do not exist."""
     kind, _, name = key.partition(".")
     minimum, maximum = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
-    if name == "num.standby.replicas":
-        maximum = "group.streams.max.standby.replicas"
+    if name in ("num.standby.replicas", "num.warmup.replicas"):
+        maximum = f"group.streams.max.{name.removeprefix('num.')}"
     return minimum if minimum in BROKER_KEYS else None, maximum if maximum in BROKER_KEYS else None
 
 
@@ -59,6 +60,7 @@ CHECKED_IN_ORDER = (
     "streams.heartbeat.interval.ms",
     "streams.session.timeout.ms",
     "streams.num.standby.replicas",
+    "streams.num.warmup.replicas",
     "streams.assignment.interval.ms",
     "streams.task.offset.interval.ms",
 )
@@ -112,6 +114,10 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
     for key in CHECKED_IN_ORDER:
         if key in overrides:
             _check_limits(config, key, values[key])
+    if "streams.assignor.name" in overrides:
+        _check_assignor(config, overrides["streams.assignor.name"])
+    if _TAGS in overrides:
+        _check_tags(overrides[_TAGS])
     for kind in ("consumer", "share", "streams"):
         beat, session = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
         beat_ms, session_ms = values[beat], values[session]
@@ -124,11 +130,38 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
 def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:
     if not isinstance(value, int):
         return
-    minimum, maximum = GROUP_LIMITS[key]
-    if minimum is not None and value < config.get_int(minimum):
-        raise ConfigError(rule(f"{key} must be greater than or equal to {minimum}", key))
-    if maximum is not None and value > config.get_int(maximum):
-        raise ConfigError(rule(f"{key} must be less than or equal to {maximum}", key))
+    minimum, maximum = (None if limit is None else config.get_int(limit) for limit in GROUP_LIMITS[key])
+    if (minimum is None or value >= minimum) and (maximum is None or value <= maximum):
+        return
+    if minimum is None:
+        allowed = f"less than or equal to {maximum}"
+    elif maximum is None:
+        allowed = f"greater than or equal to {minimum}"
+    else:
+        allowed = f"in the range {minimum} to {maximum} inclusive."
+    raise ConfigError(rule(f"{key} must be {allowed}", key))
+
+
+def _check_assignor(config: BrokerConfig, name: str) -> None:
+    assignors = streams_assignors(config)
+    if name not in assignors:
+        key = "streams.assignor.name"
+        sentence = (
+            f"{key} '{name}' is not a registered task assignor. Registered assignors are: [{', '.join(assignors)}]."
+        )
+        raise ConfigError(rule(sentence, key))
+
+
+def _check_tags(text: str) -> None:
+    tags = [trim(tag) for tag in text.split(",")]
+    if len(set(tags)) < len(tags):
+        raise ConfigError(rule(f"{_TAGS} must not contain duplicate tag keys.", _TAGS))
+
+
+def streams_assignors(config: BrokerConfig) -> tuple[str, ...]:
+    """Return the names of the assignors that streams groups may use, without duplicates. The first is the default."""
+    given = config.get_list("group.streams.assignors")
+    return tuple(dict.fromkeys("sticky" if "." in name else name for name in given))
 
 
 class SubscriptionError(ConfigError):

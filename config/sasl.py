@@ -39,6 +39,21 @@ _JWT_VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{name}JwtValidator" for name in ("D
 _JWT_VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
 _JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 _SCHEMES = ("https", "http", "file")
+#: (key, key that waives it, claim, allowed values) of what a listener must verify of a signed token, as in Kafka 4.4.
+_VERIFIED_CLAIMS = (
+    (
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.allow.unverified.audience",
+        "audience",
+        "the audiences that identify this cluster",
+    ),
+    (
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.allow.unverified.issuer",
+        "issuer",
+        "the URL of the provider",
+    ),
+)
 
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
@@ -183,3 +198,11 @@ def _oauthbearer_problems(config: BrokerConfig, listener_name: str, entry_count:
         yield problem(_JWKS_URL, None, reason, "the URL of the keys that verify tokens")
     elif str(url).partition(":")[0].lower() not in _SCHEMES:
         yield problem(_JWKS_URL, str(url), "it cannot be read", ", ".join(f"{each}://" for each in _SCHEMES))
+    if url:
+        for expected, waiver, claim, allowed in _VERIFIED_CLAIMS:
+            if config.get_for_mechanism(listener_name, OAUTHBEARER, expected) or config.get_for_mechanism(
+                listener_name, OAUTHBEARER, waiver
+            ):
+                continue
+            reason = f"it is not set for listener {listener_name}, which would accept tokens of any {claim}"
+            yield problem(expected, None, reason, f"{allowed}, or {waiver}=true")

@@ -1,6 +1,7 @@
 """Keys of the group coordinator, its kinds of groups, and committed offsets."""
 
 from ..key import (
+    BOOLEAN,
     CLASS,
     CLUSTER_WIDE,
     HIGH,
@@ -16,7 +17,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, OneOf, Range
-from .why_inert import NO_JAVA_PERSISTER, NO_LINGER, NO_SUCH_THREADS, NO_WRITE_BUFFER
+from .why_inert import NO_JAVA_PERSISTER, NO_LINGER, NO_SUCH_THREADS, NO_WARMUP, NO_WRITE_BUFFER
 
 # fmt: off
 GROUP_KEYS = (
@@ -46,6 +47,9 @@ GROUP_KEYS = (
         doc="Lowest assignment interval that a group may set."),
     ConfigKey("group.consumer.max.assignment.interval.ms", INT, 15000, Range(0), MEDIUM, READ_ONLY,
         doc="Highest assignment interval that a group may set."),
+    ConfigKey("group.consumer.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        inert=NO_SUCH_THREADS,
+        doc="Assign partitions of consumer groups in another thread."),
     ConfigKey("group.consumer.assignors", LIST, ("uniform", "range"), ListOf(empty=False), MEDIUM, READ_ONLY,
         doc="Assignors of consumer groups. The first one is the default."),
     ConfigKey("group.consumer.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, READ_ONLY,
@@ -74,6 +78,9 @@ GROUP_KEYS = (
         doc="Lowest assignment interval that a share group may set."),
     ConfigKey("group.share.max.assignment.interval.ms", INT, 15000, Range(0), MEDIUM, READ_ONLY,
         doc="Highest assignment interval that a share group may set."),
+    ConfigKey("group.share.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        inert=NO_SUCH_THREADS,
+        doc="Assign partitions of share groups in another thread."),
     ConfigKey("group.share.assignors", LIST, ("simple",), ListOf(empty=False), MEDIUM, READ_ONLY,
         doc="The one assignor of share groups."),
     ConfigKey("group.share.delivery.count.limit", INT, 5, Range(2, 10), MEDIUM, READ_ONLY,
@@ -142,13 +149,23 @@ GROUP_KEYS = (
         doc="Number of standbys of each stateful task."),
     ConfigKey("group.streams.max.standby.replicas", INT, 2, Range(0), MEDIUM, READ_ONLY,
         doc="Highest number of standbys that a streams group may set."),
+    ConfigKey("group.streams.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        inert=NO_SUCH_THREADS,
+        doc="Assign tasks of streams groups in another thread."),
+    ConfigKey("group.streams.assignors", LIST, ("sticky",), ListOf(empty=False), MEDIUM, READ_ONLY,
+        doc="Assignors that streams groups may use, by name; the first one is the default."),
+    ConfigKey("group.streams.num.warmup.replicas", INT, 2, Range(0), MEDIUM, READ_ONLY, internal=True,
+        inert=NO_WARMUP,
+        doc="Number of warm-up tasks of a streams group at the same time."),
+    ConfigKey("group.streams.max.warmup.replicas", INT, 20, Range(0), MEDIUM, READ_ONLY, internal=True,
+        doc="Highest number of warm-up tasks that a streams group may set."),
     ConfigKey("group.streams.acceptable.recovery.lag", LONG, 10000, Range(0), MEDIUM, READ_ONLY, internal=True,
         doc="Lag of a changelog up to which members of streams groups may take a task over at once."),
     ConfigKey("group.streams.task.offset.interval.ms", INT, 60000, Range(1), MEDIUM, READ_ONLY, internal=True,
         doc="How often members of streams groups report the offsets of their tasks."),
     ConfigKey("group.streams.min.task.offset.interval.ms", INT, 15000, Range(1), MEDIUM, READ_ONLY, internal=True,
         doc="Lowest interval of task offsets that a streams group may set."),
-    ConfigKey("group.streams.rack.aware.assignment.tags", LIST, (), None, LOW, READ_ONLY,
+    ConfigKey("group.streams.rack.aware.assignment.tags", LIST, (), ListOf(), LOW, READ_ONLY,
         doc="Client tags that members of streams groups must have; those without get a status."),
     ConfigKey("group.streams.topology.description.plugin.class", CLASS, None, None, MEDIUM, READ_ONLY,
         doc="If set, to any class, the broker keeps the descriptions of streams topologies in memory."),

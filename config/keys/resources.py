@@ -3,12 +3,16 @@
 from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, LOW, MEDIUM, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
 from .special import OFFSET_RESET
+from .why_inert import NO_SUCH_THREADS, NO_WARMUP
 
 # fmt: off
 GROUP_RESOURCE_KEYS = (
     ConfigKey("consumer.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.consumer.assignment.interval.ms", 1),),
         doc="Shortest time between two assignments of the group."),
+    ConfigKey("consumer.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.consumer.assignor.offload.enable", 1),), inert=NO_SUCH_THREADS,
+        doc="Assign the group's partitions in another thread."),
     ConfigKey("consumer.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.consumer.heartbeat.interval.ms", 1),),
         doc="Heartbeat interval of the group's members."),
@@ -18,6 +22,9 @@ GROUP_RESOURCE_KEYS = (
     ConfigKey("share.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.share.assignment.interval.ms", 1),),
         doc="Shortest time between two assignments of the share group."),
+    ConfigKey("share.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.share.assignor.offload.enable", 1),), inert=NO_SUCH_THREADS,
+        doc="Assign the share group's partitions in another thread."),
     ConfigKey("share.auto.offset.reset", STRING, "latest", OFFSET_RESET, MEDIUM, CLUSTER_WIDE,
         doc="Start of a new share group: latest, earliest, or by_duration:DURATION, that long ago."),
     ConfigKey("share.delivery.count.limit", INT, 5, Range(2), MEDIUM, CLUSTER_WIDE,
@@ -46,6 +53,12 @@ GROUP_RESOURCE_KEYS = (
     ConfigKey("streams.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.assignment.interval.ms", 1),),
         doc="Shortest time between two assignments of the streams group."),
+    ConfigKey("streams.assignor.name", STRING, None, None, MEDIUM, CLUSTER_WIDE,
+        synonyms=(("group.streams.assignors", 1),),
+        doc="Assignor of the streams group: one of group.streams.assignors."),
+    ConfigKey("streams.assignor.offload.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.streams.assignor.offload.enable", 1),), inert=NO_SUCH_THREADS,
+        doc="Assign the streams group's tasks in another thread."),
     ConfigKey("streams.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.heartbeat.interval.ms", 1),),
         doc="Heartbeat interval of the streams group's members."),
@@ -55,7 +68,10 @@ GROUP_RESOURCE_KEYS = (
     ConfigKey("streams.num.standby.replicas", INT, 0, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("group.streams.num.standby.replicas", 1),),
         doc="Number of standbys of each stateful task."),
-    ConfigKey("streams.rack.aware.assignment.tags", LIST, (), None, LOW, CLUSTER_WIDE,
+    ConfigKey("streams.num.warmup.replicas", INT, 2, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("group.streams.num.warmup.replicas", 1),), inert=NO_WARMUP,
+        doc="Number of the streams group's warm-up tasks at the same time."),
+    ConfigKey("streams.rack.aware.assignment.tags", LIST, (), ListOf(), LOW, CLUSTER_WIDE,
         synonyms=(("group.streams.rack.aware.assignment.tags", 1),),
         doc="Client tags that the streams group's members must have; those without get a status."),
     ConfigKey("streams.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE,

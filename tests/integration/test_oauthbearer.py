@@ -64,6 +64,7 @@ def broker(directory: Path, provider: Provider, unsigned_port: int) -> Iterator[
                 f'{login} required unsecuredValidatorRequiredScope="may-enter";'
             ),
             "sasl.oauthbearer.expected.audience": "brokers",
+            "sasl.oauthbearer.allow.unverified.issuer": "true",
             "connection.failed.authentication.delay.ms": "50",
         },
         port=port,

@@ -135,6 +135,8 @@ class Stage:
             "connection.failed.authentication.delay.ms": "0",
             "listener.name.clear.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
             "listener.name.clear.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.provider.url,
+            "sasl.oauthbearer.allow.unverified.audience": "true",
+            "sasl.oauthbearer.allow.unverified.issuer": "true",
             "listener.name.stores.ssl.keystore.location": str(server.with_suffix(".p12")),
             "listener.name.stores.ssl.keystore.password": f"${{file:{self._directory}/secrets.properties:store}}",
             "listener.name.stores.ssl.truststore.location": str(authority.path.with_suffix(".p12")),

@@ -74,9 +74,7 @@ def test_first_exceeded_limit_is_kafkas_first_check() -> None:
     with pytest.raises(ConfigError) as refused:
         validate_group_config(load(), own)
 
-    assert str(refused.value) == (
-        "consumer.heartbeat.interval.ms must be greater than or equal to group.consumer.min.heartbeat.interval.ms"
-    )
+    assert str(refused.value) == ("consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.")
 
 
 def test_every_limited_key_is_in_the_order_of_checks() -> None:
@@ -112,3 +110,47 @@ def test_invalid_patterns_are_rejected(pattern: str) -> None:
 def test_patterns(value: str) -> None:
     """Blanks around it are ignored; an empty list matches all clients."""
     validate_client_metrics_config({"match": value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("streams.session.timeout.ms", "60001", "must be in the range 45000 to 60000 inclusive."),
+        ("streams.num.standby.replicas", "3", "must be less than or equal to 2"),
+        ("streams.num.warmup.replicas", "21", "must be less than or equal to 20"),
+        ("streams.task.offset.interval.ms", "14999", "must be greater than or equal to 15000"),
+        ("streams.rack.aware.assignment.tags", "a,b, a", "must not contain duplicate tag keys."),
+        *(
+            (
+                "streams.assignor.name",
+                name,
+                f"'{name}' is not a registered task assignor. Registered assignors are: [sticky].",
+            )
+            for name in ("nosuch", "", "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor")
+        ),
+    ],
+)
+def test_values_that_apache_kafka_refuses(key: str, value: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        validate_group_config(load(), {key: value})
+
+    assert str(refused.value) == f"{key} {sentence}"
+
+
+def test_empty_tags_are_refused() -> None:
+    key = "streams.rack.aware.assignment.tags"
+    with pytest.raises(ConfigError, match=f"Configuration '{key}' values must not be empty."):
+        validate_group_config(load(), {key: "a,,b"})
+
+
+def test_values_of_streams_groups() -> None:
+    """Names of assignors and empty lists of tags; an assignor given by class has its name."""
+    java = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
+    for config in (load(), load(overrides={"group.streams.assignors": java})):
+        values = {"streams.assignor.name": "sticky", "streams.rack.aware.assignment.tags": ""}
+        validate_group_config(config, {**values, "streams.assignor.offload.enable": "false"})
+
+
+def test_unknown_task_assignors_are_refused_at_the_start() -> None:
+    with pytest.raises(ConfigError, match="no such assignor"):
+        load(overrides={"group.streams.assignors": "sticky,mine"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from config import ConfigError, load
@@ -16,7 +18,52 @@ LISTENER = {
 ENTRY = {"listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret";'}
 
 
-BEARER = {"sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": "https://idp/keys"}
+SIGNED = {"sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": "https://idp/keys"}
+AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+ANY_AUDIENCE, ANY_ISSUER = "sasl.oauthbearer.allow.unverified.audience", "sasl.oauthbearer.allow.unverified.issuer"
+BEARER = SIGNED | {AUDIENCE: "brokers", ISSUER: "https://idp"}
+
+
+@pytest.mark.parametrize(
+    ("own", "missing"),
+    [
+        ({}, [AUDIENCE, ISSUER]),
+        ({AUDIENCE: "brokers"}, [ISSUER]),
+        ({ISSUER: "https://idp"}, [AUDIENCE]),
+        ({ANY_AUDIENCE: "true"}, [ISSUER]),
+        ({ANY_AUDIENCE: "true", ANY_ISSUER: "false"}, [ISSUER]),
+        ({AUDIENCE: "", ANY_ISSUER: "true"}, [AUDIENCE]),
+        ({AUDIENCE: "brokers", ANY_ISSUER: "true"}, []),
+        ({ANY_AUDIENCE: "true", ANY_ISSUER: "true"}, []),
+        ({f"listener.name.in.oauthbearer.{ANY_AUDIENCE}": "true", f"listener.name.in.{ISSUER}": "https://idp"}, []),
+        ({f"listener.name.other.oauthbearer.{ANY_AUDIENCE}": "true", ANY_ISSUER: "true"}, [AUDIENCE]),
+    ],
+)
+def test_audience_and_issuer_are_verified_unless_waived(own: dict[str, str], missing: list[str]) -> None:
+    """As in Apache Kafka from 4.4 on. Commands that only read the configuration do not check it."""
+    load(overrides=LISTENER | SIGNED | own)
+    if not missing:
+        load(overrides=LISTENER | SIGNED | own, to_serve=True)
+        return
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=LISTENER | SIGNED | own, to_serve=True)
+    assert [problem.key for problem in refused.value.problems] == missing
+    for problem in refused.value.problems:
+        assert "it is not set for listener IN" in problem.reason
+        waiver = ANY_AUDIENCE if problem.key == AUDIENCE else ANY_ISSUER
+        assert f"; allowed: the {'audiences' if waiver == ANY_AUDIENCE else 'URL'}" in str(problem)
+        assert str(problem).endswith(f", or {waiver}=true")
+
+
+def test_an_empty_audience_is_reported_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    values = LISTENER | BEARER | {AUDIENCE: "", "log.dirs": str(tmp_path)}
+    file.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    with pytest.raises(ConfigError) as refused:
+        load(file, to_serve=True)
+    line = list(values).index(AUDIENCE) + 1
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(f"{file}:{line}: {AUDIENCE}: it is not set for listener IN")
 
 
 def test_kafkas_validator_classes_are_accepted() -> None:

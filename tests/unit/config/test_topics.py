@@ -15,6 +15,8 @@ NO_EFFECT_ON_LOGS = {
     "leader.replication.throttled.replicas",
     "local.retention.bytes",
     "local.retention.ms",
+    "remote.copy.lag.bytes",
+    "remote.copy.lag.ms",
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",
     "remote.storage.enable",
