@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
 from metadata.create_topics import NewTopicResult
 from metadata.decision import Admit, unlimited
+from metadata.image import NO_CONFIGS
 from runtime.deferred import Deferred
 
 
 class TopicCreator(Protocol):
     """Creates topics by the rules for internal and automatic ones: the controller, or its proxy in a worker."""
 
-    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+    def auto_create(
+        self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Deferred[list[NewTopicResult]]:
         """Create topics. Failures are logged, because no client waits. `admit` may refuse the partitions of each."""
 
 
@@ -46,11 +49,11 @@ class AutomaticTopics:
         """Return the number of partitions of a topic, 0 until it exists and all of them are hosted."""
         return self._publisher.partition_count(name)
 
-    def ensure(self, name: str) -> Deferred[bool]:
-        """Create a topic if it does not exist. Resolves to whether it exists then."""
+    def ensure(self, name: str, configs: Mapping[str, str] = NO_CONFIGS) -> Deferred[bool]:
+        """Create a topic, with these settings, if it does not exist. Resolves to whether it exists then."""
         image = self._cache.image
         if image.topic(name) is None:
-            return self._creator.auto_create([name]).then(lambda _: image.topic(name) is not None)
+            return self._creator.auto_create([name], configs=configs).then(lambda _: image.topic(name) is not None)
         if self._publisher.partition_count(name):
             return Deferred.resolved(True)
         return self._when_published().then(lambda _: True)

@@ -65,6 +65,7 @@ from storage.log_manager import LogManager
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
+    from broker.coordinators.share.own_appends import OwnAppends, PartitionAppends
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import PartitionMarkers
     from broker.coordinators.transaction.verifier import TransactionVerifier
@@ -259,7 +260,19 @@ class Broker(ABC):
     @cached_property
     def shares(self) -> ShareServices:
         """The services of share groups, created for the first handler that needs one."""
-        return share_services(self.services, self.share_states)
+        return share_services(self.services, self.share_states, lambda: self.own_appends)
+
+    @cached_property
+    def partition_appends(self) -> PartitionAppends:
+        """Appends of the broker's own batches to the partitions of this process; few brokers need it."""
+        from broker.coordinators.share.own_appends import PartitionAppends
+
+        return PartitionAppends(self.partitions, self.appends, self.background, self.clock)
+
+    @property
+    @abstractmethod
+    def own_appends(self) -> OwnAppends:
+        """Appends of the broker's own batches to the partitions of all processes."""
 
     @abstractmethod
     def _own_services(self) -> MainServices | WorkerServices:

@@ -47,6 +47,7 @@ from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
     from broker.console.process import Console
+    from broker.coordinators.share.own_appends import OwnAppends
     from broker.observability.metrics.observed import MainParts
     from broker.workers.supervisor import WorkerSupervisor
 
@@ -205,13 +206,22 @@ class MainProcess(Broker):
             verifier=self.verifier,
             share_states=self.share_coordinator,
             transactions=self.transactions,
+            own_appends=lambda: self.own_appends,
             fail_directory=self.fail_directory,
         )
         supervisor.attach(backend)
 
     @cached_property
+    def own_appends(self) -> OwnAppends:
+        if self._supervisor is None:
+            return self.partition_appends
+        from broker.workers.own_appends import WorkerAppends
+
+        return WorkerAppends(self.partition_appends, self.partitions, self._supervisor)
+
+    @cached_property
     def shares(self) -> ShareServices:
-        shares = share_services(self.services, self.share_coordinator)
+        shares = share_services(self.services, self.share_coordinator, lambda: self.own_appends)
         if self._supervisor is not None:
             shares.share_partitions.on_forget(self._supervisor.forget_shares)
         return shares

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.dead_letters import DeadLetterWriter
     from broker.coordinators.share.fetch_services import ShareFetchServices
+    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
     from broker.coordinators.share.states import ShareStates
@@ -117,15 +119,33 @@ class ShareServices(msgspec.Struct, frozen=True, kw_only=True):
     share_fetches: ShareFetchServices
 
 
-def share_services(every: Services, states: ShareStates) -> ShareServices:
-    """Create the services of share groups, whose states are read from and written to `states`."""
+def share_services(every: Services, states: ShareStates, own_appends: Callable[[], OwnAppends]) -> ShareServices:
+    """Create the services of share groups, whose states are read from and written to `states`.
+
+    `own_appends` is called when the first dead letter is due.
+    """
     # Imported here, because few brokers have share groups. The modules of the handlers import the same.
     from broker.coordinators.share.fetch_services import ShareFetchServices
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
 
+    def dead_letters() -> DeadLetterWriter:
+        from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
+
+        image = every.metadata.image
+        return DeadLetterWriter(
+            DeadLetterServices(every.config, every.clock, every.timers, image, every.topics, own_appends())
+        )
+
     shares = SharePartitions(
-        every.config, every.clock, every.timers, every.purgatory, every.metadata, every.time_look_ups, states
+        every.config,
+        every.clock,
+        every.timers,
+        every.purgatory,
+        every.metadata,
+        every.time_look_ups,
+        states,
+        dead_letters,
     )
     return ShareServices(
         share_partitions=shares,

@@ -67,6 +67,9 @@ CHECKED_IN_ORDER = (
 """The keys with limits, in Kafka's order of checks: the first one that is exceeded is reported."""
 
 
+_QUEUE = "errors.deadletterqueue.topic.name"
+
+
 def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
     """Return the value for a group: its own, else the broker's.
 
@@ -125,6 +128,8 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
         assert isinstance(session_ms, int)
         if beat_ms >= session_ms and (beat in overrides or session in overrides):
             raise ConfigError(rule(f"{session} must be greater than {beat}", session))
+    if str(values[_QUEUE]).startswith("__"):
+        raise ConfigError(rule(f"{_QUEUE}: DLQ topic name must not start with '__'", _QUEUE))
 
 
 def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:

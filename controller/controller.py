@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from config import BrokerConfig, ConfigError
 from controller.auto_topic_creation import creatable_topic
 from metadata import (
@@ -37,7 +39,7 @@ from metadata.decision import Admit, Decision, unlimited
 from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
-from metadata.image import MetadataImage
+from metadata.image import NO_CONFIGS, MetadataImage
 from metadata.replay import Delta, replay_all
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
@@ -239,14 +241,18 @@ class Controller:
         """Change the replicas of partitions (topic, partition)."""
         return self._settle(elections.alter_reassignments(self.image, targets))
 
-    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+    def auto_create(
+        self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Deferred[list[NewTopicResult]]:
         """Create internal topics, and those that clients use.
 
         Failures are logged, because no client requested the creation.
 
-        `admit` may reject the partitions of each topic.
+        `admit` may reject the partitions of each topic. `configs`: more settings of theirs.
         """
         wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
+        if configs:
+            wanted = [replace(topic, configs={**topic.configs, **configs}) for topic in wanted]
         created = self.create_topics(wanted, admit=admit)
         created.add_done_callback(_log_automatic)
         return created

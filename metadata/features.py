@@ -17,6 +17,8 @@ ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+#: The level of share.version from which on share groups may have dead-letter queues (KIP-1191).
+DEAD_LETTER_QUEUES = 2
 STREAMS_VERSION = "streams.version"
 
 MIN_METADATA_VERSION = 7  # 3.3-IV3: the lowest level that Apache Kafka 4 reads

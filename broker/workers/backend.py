@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.metadata_cache import MetadataCache
     from broker.requests.dispatcher import Dispatcher
@@ -35,6 +36,7 @@ class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         ports: the ports of all workers, by listener.
+        own_appends: appends the broker's own batches to partitions of other workers.
         fail_directory: takes a log directory (path, reason) offline that failed in a worker.
     """
 
@@ -52,4 +54,5 @@ class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
     verifier: TransactionVerifier
     share_states: ShareCoordinator
     transactions: PendingMarkers
+    own_appends: Callable[[], OwnAppends]
     fail_directory: Callable[[str, str], None]

@@ -17,6 +17,7 @@ from broker.workers.forwarded import serve_forwarded
 from broker.workers.link import Link, LinkEnded
 from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, LivenessMonitor
 from broker.workers.messages import (
+    AppendRecords,
     AutoCreate,
     Begin,
     DirectoryFailed,
@@ -347,7 +348,9 @@ class WorkerHandle:
         if isinstance(message, WriteShare):
             return self._shares.write(message)
         if isinstance(message, AutoCreate):
-            return backend.controller.auto_create(message.names)
+            return backend.controller.auto_create(message.names, configs=message.configs)
+        if isinstance(message, AppendRecords):
+            return backend.own_appends().append(message.topic, message.partition, message.records)
         if isinstance(message, PartitionDirectories):
             self._place(message)
         elif isinstance(message, DirectoryFailed):

@@ -87,6 +87,14 @@ class WriteMarker(msgspec.Struct, frozen=True):
     partition: int
 
 
+class AppendRecords(msgspec.Struct, frozen=True):
+    """Append a batch of the broker's own. Answered with an ErrorCode. From both."""
+
+    topic: str
+    partition: int
+    records: bytes
+
+
 class LogLevels(msgspec.Struct, frozen=True):
     """The log levels that were set, by logger."""
 
@@ -145,6 +153,7 @@ class AutoCreate(msgspec.Struct, frozen=True):
     """Create topics that clients use. Answered when they are created, or cannot be."""
 
     names: tuple[str, ...]
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Verify(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from broker.workers.messages import (
 from controller.auto_topic_creation import creatable_topic
 from metadata.create_topics import USE_DEFAULT, NewTopicResult
 from metadata.decision import Admit, Refused, unlimited
-from metadata.image import MetadataImage
+from metadata.image import NO_CONFIGS, MetadataImage
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ class RemoteController:
         """Report the log directory of each (topic id, partition, directory id)."""
         self._link.send(PartitionDirectories(tuple(placed)))
 
-    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+    def auto_create(
+        self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Deferred[list[NewTopicResult]]:
         """Create topics. `admit` is called here, where the client is known."""
         admitted = []
         for name in names:
@@ -45,7 +47,7 @@ class RemoteController:
             with suppress(Refused):
                 admit(self._config.get_int("num.partitions") if count == USE_DEFAULT else count)
                 admitted.append(name)
-        return self._link.ask(AutoCreate(tuple(admitted)))
+        return self._link.ask(AutoCreate(tuple(admitted), dict(configs)))
 
 
 class RemoteVerifier:

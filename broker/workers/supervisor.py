@@ -17,6 +17,7 @@ from broker.process.start_errors import StartInterrupted
 from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
+    AppendRecords,
     DirectoryFailed,
     EndOffset,
     ForgetShares,
@@ -155,6 +156,11 @@ class WorkerSupervisor:
         """Write a marker. As `append_marker`; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         worker = worker_of(topic, partition, self._backend.config.num_workers)
         return self._workers[worker - 1].mark(WriteMarker(marker, topic, partition))
+
+    def append_records(self, message: AppendRecords) -> Deferred[ErrorCode]:
+        """Append a batch to a worker's partition. Fails with LinkEnded while the worker is down."""
+        worker = worker_of(message.topic, message.partition, self._backend.config.num_workers)
+        return self._workers[worker - 1].ask(message)
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """Return the high watermark of a worker's partition. Fails if the worker is slow, or down."""

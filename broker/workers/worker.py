@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
@@ -22,6 +23,7 @@ from broker.workers.data import WorkerData, open_data
 from broker.workers.forwarder import LinkForwarder
 from broker.workers.link import Link
 from broker.workers.messages import (
+    AppendRecords,
     Begin,
     DirectoryFailed,
     EndOffset,
@@ -46,6 +48,9 @@ from runtime import logs
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
+
+if TYPE_CHECKING:
+    from broker.coordinators.share.own_appends import OwnAppends
 
 
 class Worker(Broker):
@@ -132,6 +137,12 @@ class Worker(Broker):
         self.link.send(Ready())
         self.link.listen()
 
+    @cached_property
+    def own_appends(self) -> OwnAppends:
+        from broker.workers.own_appends import RemoteAppends
+
+        return RemoteAppends(self.partition_appends, self.partitions, self.link)
+
     # -- stop ----------------------------------------------------------------------------------------------------------
 
     def _stop_when_asked(self) -> Deferred[dict[str, str]]:
@@ -169,6 +180,8 @@ class Worker(Broker):
             return self._follower.follow(message)
         if isinstance(message, WriteMarker):
             return self._mark(message)
+        if isinstance(message, AppendRecords):
+            return self.partition_appends.append(message.topic, message.partition, message.records)
         if isinstance(message, EndOffset):
             return self._end_offset(message)
         if isinstance(message, KnownEnds):

@@ -67,6 +67,8 @@ TOPIC_KEYS = (
     ConfigKey("max.compaction.lag.ms", LONG, LONG_MAX, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("log.cleaner.max.compaction.lag.ms", 1),),
         doc="Longest time that a record stays uncompacted."),
+    ConfigKey("errors.deadletterqueue.group.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
+        doc="Share groups may use the topic as their dead-letter queue."),
     ConfigKey("file.delete.delay.ms", LONG, 60000, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("log.segment.delete.delay.ms", 1),),
         doc="Delay before a deleted file is removed."),

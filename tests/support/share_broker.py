@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.coordinators.share.coordinator import ShareCoordinator
+from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
+from broker.coordinators.share.own_appends import PartitionAppends
 from broker.coordinators.share.partitions import SharePartitions
 from broker.requests.dispatcher import RequestContext
 from protocol.schema import Api, Struct
@@ -38,10 +40,22 @@ class ShareBroker(TxnBroker):
     def start_coordinators(self) -> None:
         self.share_states = self.share_coordinator = ShareCoordinator(self)  # type: ignore[arg-type]
         self.share_partitions = SharePartitions(
-            self.config, self.clock, self.timers, self.purgatory, self.metadata, self.time_look_ups, self.share_states
+            self.config,
+            self.clock,
+            self.timers,
+            self.purgatory,
+            self.metadata,
+            self.time_look_ups,
+            self.share_states,
+            self.dead_letters,
         )
         super().start_coordinators()
         self.share_states.start()
+
+    def dead_letters(self) -> DeadLetterWriter:
+        appends = PartitionAppends(self.partitions, self.appends, self.background, self.clock)
+        image = self.metadata.image
+        return DeadLetterWriter(DeadLetterServices(self.config, self.clock, self.timers, image, self.topics, appends))
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         return RequestContext(self.connection, api, version, 1, client_id)  # type: ignore[arg-type]

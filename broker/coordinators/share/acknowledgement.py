@@ -77,9 +77,10 @@ def changes_of(
         if run.member_id != member_id:
             raise bad_state("Member is not the owner of offset")
         state_after = RecordState.ACQUIRED if kind is Acknowledge.RENEW else _BECOMES[kind]
-        if state_after is RecordState.AVAILABLE and run.count >= limits.delivery_count:
-            state_after = RecordState.ARCHIVED
-        yield Change(batch, max(run.first, first), min(run.last, last), state_after, run.count)
+        is_rejected = kind is Acknowledge.REJECT
+        if is_rejected or (state_after is RecordState.AVAILABLE and run.count >= limits.delivery_count):
+            state_after = limits.exhausted
+        yield Change(batch, max(run.first, first), min(run.last, last), state_after, run.count, is_rejected)
 
 
 def invalid(message: str) -> Refused:

@@ -33,12 +33,11 @@ from broker.coordinators.share.runs import (
 )
 from coordinator.share.state import UNINITIALIZED, ShareState, StateBatch
 
-#: States of records in the share coordinator's log. Apache Kafka 4.4 writes 3, archiving, before it copies a rejected
-#: record to a dead-letter queue, and 4 afterwards (KIP-1191). Such a record is not delivered again.
+#: States of records in the share coordinator's log.
 _STORED_STATES = {
     0: RecordState.AVAILABLE,
     2: RecordState.ACKNOWLEDGED,
-    3: RecordState.ARCHIVED,
+    3: RecordState.ARCHIVING,
     4: RecordState.ARCHIVED,
 }
 
@@ -210,8 +209,7 @@ class InFlight:
             if run.state is RecordState.ACQUIRED and (
                 run.member_id == member_id if member_id is not None else run.deadline_ms <= now_ms
             ):
-                is_last = run.count >= limits.delivery_count
-                state = RecordState.ARCHIVED if is_last else RecordState.AVAILABLE
+                state = limits.exhausted if run.count >= limits.delivery_count else RecordState.AVAILABLE
                 changes.append(Change(batch, run.first, run.last, state, run.count))
         return changes
 
@@ -234,6 +232,14 @@ class InFlight:
             and run.first <= last
         ]
 
+    def archiving_between(self, first: int, last: int) -> list[Change]:
+        """Return the changes that end the archiving of records: their dead letters are done."""
+        return [
+            Change(batch, max(run.first, first), min(run.last, last), RecordState.ARCHIVED, run.count)
+            for batch, run in self.runs()
+            if run.state is RecordState.ARCHIVING and run.last >= first and run.first <= last
+        ]
+
     # -- change -----------------------------------------------------------------------------------------------------
 
     def stored(self, changes: Sequence[Change]) -> tuple[int, tuple[StateBatch, ...]]:
@@ -251,7 +257,7 @@ class InFlight:
     def apply(self, changes: Iterable[Change]) -> None:
         """Apply changes that the share coordinator has stored."""
         touched: dict[int, Batch] = {}
-        for batch, first, last, state, _ in changes:
+        for batch, first, last, state, *_ in changes:
             batch.cut(first)
             batch.cut(last + 1)
             for run in batch.between(first, last):
@@ -263,7 +269,7 @@ class InFlight:
 
     def renew(self, renewals: Iterable[Change], deadline_ms: float) -> None:
         """Extend locks to a later deadline."""
-        for batch, first, last, _, _ in renewals:
+        for batch, first, last, *_ in renewals:
             batch.cut(first)
             batch.cut(last + 1)
             for run in batch.between(first, last):

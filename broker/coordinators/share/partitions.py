@@ -16,7 +16,7 @@ import msgspec
 from broker.coordinators.share.acknowledgement import Acknowledged
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
-from broker.coordinators.share.runs import Change
+from broker.coordinators.share.runs import Buried, Change, RecordState, buried
 from broker.coordinators.share.sessions import (
     SessionKey,
     ShareSession,
@@ -28,6 +28,7 @@ from broker.requests.error_code_map import error_code_of
 from config.resources import group_number
 from coordinator.group.refused import Refused
 from coordinator.share.state import UNINITIALIZED, ShareKey
+from metadata.features import DEAD_LETTER_QUEUES, SHARE_VERSION
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
@@ -35,6 +36,7 @@ from runtime.timers import Timer
 from storage.log.timestamps import TimestampAndOffset, find_timestamp
 
 if TYPE_CHECKING:
+    from broker.coordinators.share.dead_letters import DeadLetterWriter
     from broker.coordinators.share.states import ShareStates
     from broker.metadata_cache import MetadataCache
     from broker.replicas.time_look_ups import TimeLookUps
@@ -90,7 +92,9 @@ class SharePartitions:
         metadata: MetadataCache,
         time_look_ups: TimeLookUps,
         states: ShareStates,
+        dead_letters: Callable[[], DeadLetterWriter],
     ) -> None:
+        """`dead_letters` is called when the first dead letter is due: few groups have any."""
         self._config = config
         self._clock = clock
         self._timers = timers
@@ -98,6 +102,8 @@ class SharePartitions:
         self._image = metadata.image
         self._look_ups = time_look_ups
         self._states = states
+        self._dead_letters = dead_letters
+        self._letter_writer: DeadLetterWriter | None = None
         self._forget_listeners: list[Callable[[str, bytes, Collection[int] | None], None]] = []
         metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
@@ -118,6 +124,8 @@ class SharePartitions:
                 number("share.record.lock.duration.ms"),
                 number("share.delivery.count.limit"),
                 number("share.partition.max.record.locks"),
+                self._image.features.get(SHARE_VERSION, 0) >= DEAD_LETTER_QUEUES
+                and bool(own.get("errors.deadletterqueue.topic.name")),
             ),
             own.get("share.isolation.level", "read_uncommitted").lower() == "read_committed",
             own.get("share.renew.acknowledge.enable", "true").lower() == "true",
@@ -157,6 +165,7 @@ class SharePartitions:
         if found is not None:
             self._drop(found)
         found = self._live[key] = SharePartition(key, partition, state.state_epoch, partition.leader_epoch, in_flight)
+        self._finish_archiving(found)
         return found
 
     def known(self, group_id: str, place: TopicIdPartition) -> SharePartition | None:
@@ -235,6 +244,7 @@ class SharePartitions:
         if changes:
             written = self._store(share, changes)
             share.in_flight.apply(changes)
+            self._bury(share, changes, written)
         share.in_flight.renew(renewals, self._now_ms() + settings.limits.lock_duration_ms)
         self._changed(share)
         return written
@@ -277,16 +287,61 @@ class SharePartitions:
 
     def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
         """Make records available. If the write fails, records are redelivered at worst: no client was notified."""
+        written = None
         try:
-            self._store(share, changes)
+            written = self._store(share, changes)
         except Refused as refusal:
             log.warning("The states of records of %s cannot be written: %s", share.key.coordinator_key, refusal)
         share.in_flight.apply(changes)
+        self._bury(share, changes, written)
         self._changed(share)
 
     def _changed(self, share: SharePartition) -> None:
         self._watch(share)
         self._purgatory.check_soon(share)
+
+    # -- dead letters -----------------------------------------------------------------------------------------------
+
+    def _bury(self, share: SharePartition, changes: Sequence[Change], written: Deferred[None] | None = None) -> None:
+        """Write dead letters for the records that are archiving, once that is stored."""
+        letters = buried(changes)
+        if not letters:
+            return
+
+        def write(_: Deferred[None] | None = None) -> None:
+            if self._live.get(share.key) is share:  # else the write has failed, or the state was reset
+                for each in letters:
+                    self._write_letters(share, each)
+
+        if written is None:
+            write()
+        else:
+            written.add_done_callback(write)
+
+    def _finish_archiving(self, share: SharePartition) -> None:
+        """Write the dead letters of records that were archiving when their leader stopped: maybe once more."""
+        archiving = [run for _, run in share.in_flight.runs() if run.state is RecordState.ARCHIVING]
+        if archiving:
+            most = self.settings(share.key.group_id).limits.delivery_count
+            for run in archiving:
+                self._write_letters(share, Buried(run.first, run.last, run.count, rejected=run.count < most))
+
+    def _write_letters(self, share: SharePartition, records: Buried) -> None:
+        """Write the dead letters of adjacent records, and archive the records afterwards."""
+        from broker.coordinators.share.dead_letter_records import EXHAUSTED, REJECTED, DeadLetters
+
+        if self._letter_writer is None:
+            self._letter_writer = self._dead_letters()
+        partition = share.partition
+        first, last, count, rejected = records
+        message = REJECTED if rejected else EXHAUSTED
+        letters = DeadLetters(share.key.group_id, partition.topic, partition.index, first, last, count, message)
+
+        def archive(_: Deferred[None]) -> None:
+            if self._live.get(share.key) is share:
+                self.withdraw(share, share.in_flight.archiving_between(first, last))
+
+        self._letter_writer.write(letters, partition).add_done_callback(archive)
 
     # -- locks and sessions -----------------------------------------------------------------------------------------
 

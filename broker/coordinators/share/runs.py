@@ -4,15 +4,17 @@
 |---|---|
 | available | acquired: delivered once more |
 | acquired | by its member: acknowledged, archived (rejected, a gap), available (released); by time: available |
+| archiving | archived: its dead letter is in the queue, or cannot be written (KIP-1191) |
 | acknowledged, archived | none: the start offset moves over them |
 
-A record that has reached its delivery limit is archived instead of becoming available again.
+A record that has reached its delivery limit is archived instead of becoming available again. If the group has a
+dead-letter queue, such a record and a rejected one are archiving first.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
     ARCHIVED = 4
 
 
@@ -93,10 +96,32 @@ class Batch(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """A new state for a run, or for a part of one."""
+    """A new state for a run, or for a part of one. `rejected`: a member has rejected the records."""
 
     batch: Batch
     first: int
     last: int
     state: RecordState
     delivery_count: int
+    rejected: bool = False
+
+
+class Buried(NamedTuple):
+    """Adjacent records that are archiving for the same reason."""
+
+    first: int
+    last: int
+    delivery_count: int
+    rejected: bool
+
+
+def buried(changes: Iterable[Change]) -> list[Buried]:
+    """Return the records that become archiving, in order; adjacent ones that are alike together."""
+    found: list[Buried] = []
+    for _, first, last, state, count, rejected in sorted(changes, key=lambda change: change.first):
+        if state is RecordState.ARCHIVING:
+            if found and found[-1][1:] == (first - 1, count, rejected):
+                found[-1] = found[-1]._replace(last=last)
+            else:
+                found.append(Buried(first, last, count, rejected))
+    return found

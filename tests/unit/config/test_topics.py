@@ -11,6 +11,7 @@ from config.values import ConfigType
 from storage.log_config import LogConfig
 
 NO_EFFECT_ON_LOGS = {
+    "errors.deadletterqueue.group.enable",
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
     "local.retention.bytes",
@@ -21,7 +22,7 @@ NO_EFFECT_ON_LOGS = {
     "remote.log.delete.on.disable",
     "remote.storage.enable",
 }
-"""Keys of replication and tiered storage."""
+"""Keys of replication, tiered storage and dead-letter queues."""
 
 HOLDABLE = [row for row in TOPIC_KEYS.values() if row.name not in NO_EFFECT_ON_LOGS]
 

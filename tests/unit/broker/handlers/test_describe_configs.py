@@ -154,7 +154,10 @@ def test_recorded_requests_are_answered_as_kafka_did() -> None:
     alter(broker, ResourceType.TOPIC, "sweep", retention_ms="86400000")
 
     for version, request, response in recorded_exchanges():
-        assert broker.ask(describe_configs, DESCRIBE_CONFIGS, version, request) == response
+        answer = broker.ask(describe_configs, DESCRIBE_CONFIGS, version, request)
+        for result in answer.results:
+            result.configs = [each for each in result.configs if each.name not in NEW_IN_4_4]
+        assert answer == response
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def test_only_the_requested_keys() -> None:
     broker = ConfigBroker("t")
 
     assert [entry.name for entry in describe(broker, 2, "t", ["retention.ms", "no.such"]).configs] == ["retention.ms"]
-    assert len(describe(broker, 2, "t", []).configs) == 33
+    assert len(describe(broker, 2, "t", []).configs) == 34
 
 
 def test_secrets_and_unknown_keys_have_no_value() -> None:

@@ -92,8 +92,12 @@ def test_unwritten_deliveries_are_repeated():
 
 
 def test_archiving_records_are_not_delivered_again():
-    """KIP-1191: Apache Kafka 4.4 stopped between a rejection and the record in its dead-letter queue."""
+    """KIP-1191: the leader stopped between a rejection and the record in its dead-letter queue. They are not final."""
     batches = (StateBatch(0, 1, 3, 1), StateBatch(2, 2, 0, 1), StateBatch(3, 3, 3, 1))
     flight = InFlight(ShareState(1, 0, delivery_complete_count=0, batches=batches), 0)
-    assert (flight.start_offset, flight.complete_count) == (2, 1)
+    assert (flight.start_offset, flight.complete_count) == (0, 0)
     assert flight.acquire([(0, 4)], wanted(), Limits(), 0) == [(2, 2, 2), (4, 4, 1)]
+    changes = flight.archiving_between(0, 1)
+    assert flight.stored(changes) == (2, (StateBatch(0, 1, 4, 1),))
+    flight.apply(changes)
+    assert (flight.start_offset, flight.complete_count) == (2, 0)
