@@ -1,4 +1,4 @@
-"""What the tests of dead-letter queues share (KIP-1191)."""
+"""Settings and feature levels for tests of dead-letter queues (KIP-1191)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Write the dead letters of share groups to the topics that the groups name (KIP-1191).
 
-Letters are written one batch at a time, each in a turn of the loop of its own. What waits is offsets, not records. As
+Letters are written one batch at a time, each in a turn of the loop of its own. The queue holds offsets, not records. As
 in Kafka, letters that cannot be written after some attempts are logged and given up, and their records are archived.
 """
 

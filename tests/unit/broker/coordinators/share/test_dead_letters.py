@@ -223,7 +223,7 @@ def test_batches_end_at_the_size_limit():
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_originals_are_read_in_portions(broker, codec):
-    """What does not fit is left for the next batch; a record that can never fit has no copy."""
+    """Records that do not fit are left for the next batch; a record that can never fit has no copy."""
     builder = BatchBuilder(codec=codec)
     for size in (100, 100, 1000, 100):
         builder.append(1, b"k", b"v" * size)
