@@ -7,9 +7,11 @@ BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
 # Further releases of Apache Kafka that the conformance tests of test-all run against
 OLDER_KAFKA ?= 4.3.1
-# One worker for each core, at least two and at most four, as some tests start Spark or Apache Kafka. A worker runs a whole file,
-# so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
-TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
+# One worker more than cores, since many tests wait; at most four, as some start Spark or Apache Kafka. A worker runs a whole
+# file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
+TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? 3 : 4)))
+# Brokers of the tests flush often. They write to memory where 6 GiB are free, so that no test waits for the disk.
+TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { print $$4 > 6 * 1024 * 1024 ? "/dev/shm" : "" }')
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Modules that are compiled if there is a C compiler (setup.py); a .pxd file beside each has its types
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
@@ -38,7 +40,8 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 
 test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integration
 	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data
-	$(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
+	@files=$$(mktemp -d "$(or $(TEST_FILES),$${TMPDIR:-/tmp})/test.XXXX") && trap 'rm -rf "$$files"' EXIT && \
+	    TMPDIR=$$files $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)

@@ -1,7 +1,7 @@
 """Requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
 
-`alone`: one connection has one request in flight, so each request wakes a sleeping broker. `saturated`: the client
-sends a request on each of eight connections and then receives the eight responses. The broker finds the next request
+`alone`: one connection has one request in flight, so each request wakes a sleeping broker. `saturated`: each of eight
+connections has one, and the client sends the next when it has received a response. The broker finds the next request
 when it has served one, so its requests a second are 1 / (processor time of a request). With two cores or more, the
 broker has one and the client another.
 
@@ -139,13 +139,16 @@ class Bench:
     @staticmethod
     def _exchange(pairs: list[tuple[Connection, Request]], seconds: float) -> int:
         served, end = 0, time.perf_counter() + seconds
+        for connection, request in pairs:
+            connection.send(request())
         while time.perf_counter() < end:
             for _ in range(20):
                 for connection, request in pairs:
-                    connection.send(request())
-                for connection, _ in pairs:
                     connection.receive()
+                    connection.send(request())
             served += 20 * len(pairs)
+        for connection, _ in pairs:
+            connection.receive()
         return served
 
 
