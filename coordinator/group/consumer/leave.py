@@ -65,6 +65,7 @@ def remove_members(draft: Draft, members: Collection[ConsumerMember], effects: G
         if expression not in after.regexes
     ]
     draft.bump(metadata_hash(draft.shard.cluster, after.topics))
+    draft.settle_if_empty(len(members), stored.target_epoch_record)
     draft.carry_out(effects)
 
 

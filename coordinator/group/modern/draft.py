@@ -56,6 +56,14 @@ class ModernDraft(Generic[G]):
         self.epoch = self.group.epoch + 1
         self.records.append(record(self.group.group_id, self.epoch, *content))
 
+    def settle_if_empty(self, leaving: int, record: Callable[[str, int, int], StoredRecord]) -> None:
+        """Raise the epoch of the targets with `record` if all members leave: no member needs a target.
+
+        Its timestamp is 0, as in Kafka, so the next member gets a target without waiting for the assignment interval.
+        """
+        if leaving == len(self.group.members):
+            self.records.append(record(self.group.group_id, self.epoch, 0))
+
     def carry_out(self, effects: GroupEffects) -> None:
         """Add the records to the effects, and the steps that follow. Without records, take these steps at once."""
 

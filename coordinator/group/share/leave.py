@@ -10,7 +10,7 @@ from coordinator.group.share import checks
 from coordinator.group.share.draft import Draft
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
-from coordinator.group.share.records import member_tombstones
+from coordinator.group.share.records import member_tombstones, target_epoch_record
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
@@ -30,6 +30,7 @@ def remove(draft: Draft, member: ShareMember, effects: GroupEffects) -> None:
     draft.records += member_tombstones(group.group_id, member.member_id)
     nobody = ShareMember(member.member_id)
     draft.bump(metadata_hash(draft.shard.cluster, group.topics_with(member, nobody)))
+    draft.settle_if_empty(1, target_epoch_record)
     draft.carry_out(effects)
 
 

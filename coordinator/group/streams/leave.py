@@ -9,7 +9,7 @@ from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.group import StreamsGroup, VolatileState
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.records import member_tombstones
+from coordinator.group.streams.records import member_tombstones, target_epoch_record
 from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
@@ -49,6 +49,7 @@ def remove_member(draft: Draft, member: StreamsMember, effects: GroupEffects) ->
     group = draft.group
     draft.records += member_tombstones(group.group_id, member.member_id)
     draft.bump(group.metadata_hash, group.validated_topology_epoch, group.assignment_configs)
+    draft.settle_if_empty(1, target_epoch_record)
     draft.carry_out(effects)
 
 
