@@ -14,7 +14,6 @@ from coordinator.group.refused import Refused
 from coordinator.share.records import SnapshotRecord, UpdateRecord
 from coordinator.share.shard import ShareEffects, ShareShard
 from coordinator.share.state import (
-    NO_LEADER_EPOCH,
     UNINITIALIZED,
     UNKNOWN_COUNT,
     ShareKey,
@@ -38,6 +37,7 @@ def initialize(
     Raises Refused: FENCED_STATE_EPOCH, INVALID_REQUEST.
     """
     check_partition(share)
+    check_not_negative("state epoch", state_epoch)
     old = shard.states.get(share)
     if old is not None:
         check_state_epoch(old, state_epoch)
@@ -58,6 +58,7 @@ def read(shard: ShareShard, share: ShareKey, leader_epoch: int, effects: ShareEf
     Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH.
     """
     check_partition(share)
+    check_not_negative("leader epoch", leader_epoch)
     state = shard.states.get(share)
     if state is None:
         raise _invalid("Read operation on uninitialized share partition not allowed.")
@@ -85,12 +86,13 @@ def write(
     Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
     """
     check_partition(share)
+    check_not_negative("leader epoch", leader_epoch)
+    check_not_negative("state epoch", state_epoch)
     state = shard.states.get(share)
     if state is None:
         raise _invalid("Write operation on uninitialized share partition not allowed.")
     check_leader_epoch(state, leader_epoch)
-    if state_epoch != -1:
-        check_state_epoch(state, state_epoch)
+    check_state_epoch(state, state_epoch)
     update = ShareUpdate(
         state.snapshot_epoch,
         state.leader_epoch,
@@ -137,8 +139,13 @@ def folded(state: ShareState, now: Now) -> ShareState:
 
 def check_partition(share: ShareKey) -> None:
     """Raise Refused INVALID_REQUEST for an invalid partition."""
-    if share.partition < 0:
-        raise _invalid("The partition id cannot be a negative number.")
+    check_not_negative("partition id", share.partition)
+
+
+def check_not_negative(what: str, number: int) -> None:
+    """Raise Refused INVALID_REQUEST for a negative number; `what` is its name in the message."""
+    if number < 0:
+        raise _invalid(f"The {what} cannot be a negative number.")
 
 
 def check_state_epoch(state: ShareState, epoch: int) -> None:
@@ -149,7 +156,7 @@ def check_state_epoch(state: ShareState, epoch: int) -> None:
 
 def check_leader_epoch(state: ShareState, epoch: int) -> None:
     """Raise Refused FENCED_LEADER_EPOCH if the leader's epoch is lower than the state's."""
-    if epoch != NO_LEADER_EPOCH and epoch < state.leader_epoch:
+    if epoch < state.leader_epoch:
         raise Refused(ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH.text)
 
 

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 UNINITIALIZED = -1
 #: The count is unknown: an older broker wrote the record.
 UNKNOWN_COUNT = -1
-NO_LEADER_EPOCH = -1
 
 
 class ShareKey(NamedTuple):

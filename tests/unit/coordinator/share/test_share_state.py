@@ -173,9 +173,26 @@ def test_fenced_requests_change_nothing():
     before = len(h.log)
     assert refused(h.write, 0, state_epoch=5, leader_epoch=3) is ErrorCode.FENCED_LEADER_EPOCH
     assert refused(h.do, decisions.read, 3) is ErrorCode.FENCED_LEADER_EPOCH
-    h.do(decisions.read, -1)
     assert before == len(h.log)
     assert (h.shard.states[SHARE].state_epoch, h.shard.states[SHARE].leader_epoch) == (5, 4)
+
+
+def test_negative_epochs_are_invalid():
+    """As in Kafka since 4.4, also without a state, and with a state that is to be initialized."""
+    h = Harness()
+    for _ in range(2):
+        before = len(h.log)
+        for decide, args, fields, message in (
+            (h.do, (decisions.initialize, -1, 0, NOW), {}, "The state epoch cannot be a negative number."),
+            (h.do, (decisions.read, -1), {}, "The leader epoch cannot be a negative number."),
+            (h.write, (0,), {"leader_epoch": -1}, "The leader epoch cannot be a negative number."),
+            (h.write, (0,), {"state_epoch": -1}, "The state epoch cannot be a negative number."),
+        ):
+            with pytest.raises(Refused) as caught:
+                decide(*args, **fields)
+            assert (caught.value.code, str(caught.value)) == (ErrorCode.INVALID_REQUEST, message)
+        assert before == len(h.log)
+        h.do(decisions.initialize, 1, 0, NOW)
 
 
 def test_initialization_replaces_the_state():
