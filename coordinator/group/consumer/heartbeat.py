@@ -217,6 +217,7 @@ def update_subscription(
         draft.after.append(lambda _: draft.resolve_regexes_soon())
     has_new_subscription = has_new_names or change is not RegexChange.NONE
     bumps = has_new_subscription if regex_bumps_at_once else has_new_names or change is RegexChange.RESOLVED
+    bumps = bumps or changes_assignor(draft, old, member)
     if bumps or group.checked_version != cluster.topics_version:
         value = metadata_hash(cluster, group.subscription_with(member).topics)
         if bumps or value != group.metadata_hash:
@@ -226,6 +227,14 @@ def update_subscription(
         version = cluster.topics_version
         draft.after.append(lambda _: remember_check(draft.shard, group.group_id, version))
     return has_new_subscription
+
+
+def changes_assignor(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> bool:
+    """Return whether the changed member makes the group use another assignor, for which targets are computed again."""
+    if member.server_assignor == old.server_assignor:
+        return False
+    group, default = draft.group, draft.shard.settings.consumer.assignors[0]
+    return (group.preferred_assignor() or default) != (group.preferred_assignor(old, member) or default)
 
 
 def reconcile(

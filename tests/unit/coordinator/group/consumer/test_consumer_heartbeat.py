@@ -246,6 +246,18 @@ def test_groups_own_settings_are_used(h: ConsumerHarness) -> None:
     assert set(h.group.members) == {"b"}
 
 
+def test_member_that_changes_the_assignor_bumps_the_epoch(h: ConsumerHarness) -> None:
+    """Without a choice the group uses the uniform assignor; the choice of most members decides."""
+    h.enter_consumer("a")
+    assert h.beat("a", 2, T, server_assignor="uniform").member_epoch == 2
+    assert h.beat("a", 2, T, server_assignor="range").member_epoch == 3
+    assert h.beat("a", 3, T, server_assignor="range").member_epoch == 3
+    h.enter_consumer("b", server_assignor="range")
+    h.enter_consumer("c", server_assignor="range")
+    h.beat("c", 5, server_assignor="uniform")
+    assert h.group.epoch == 5
+
+
 def test_static_member_may_leave_for_a_session(h: ConsumerHarness) -> None:
     h.enter_consumer("a", instance_id="one")
     epoch = h.group.epoch
