@@ -251,7 +251,7 @@ class DecoderWriter:
         write(f"if {count}:")
         write.indent += 1
         write(f"if {count} > 127: {count}, p = length_rest(b, p, {count})")
-        write(f"if {count} > r: too_many()")
+        write(f"if not 0 <= {count} <= r: too_many()")
         write(f"for _ in range({count}):")
         write.indent += 1
         write("r -= 1")

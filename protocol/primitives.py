@@ -98,7 +98,7 @@ def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: in
 def length_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
     """Like `varint_rest`, for a count or a length + 1. The result may be negative.
 
-    Kafka reads these as int32, so values beyond that range are negative: a null, or no tagged fields.
+    Kafka reads these as int32, so values beyond that range are negative: a null, or an invalid number of tagged fields.
     """
     value, position = varint_rest(buffer, position, first)
     return (value - 0x1_0000_0000 if value > 0x8000_0000 else value), position
@@ -107,11 +107,12 @@ def length_rest(buffer: bytes | bytearray | memoryview, position: int, first: in
 def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> tuple[int, int]:
     """Skip the tagged fields of a struct that has no known ones; `count` is the first byte of their number.
 
-    Returns (end, number of fields). Raises ProtocolError if there are more than MAX_UNKNOWN_TAGGED_FIELDS.
+    Returns (end, number of fields). Raises ProtocolError for a negative number, and for more than
+    MAX_UNKNOWN_TAGGED_FIELDS.
     """
     if count > 0x7F:
         count, position = length_rest(buffer, position, count)
-    if count > MAX_UNKNOWN_TAGGED_FIELDS:
+    if not 0 <= count <= MAX_UNKNOWN_TAGGED_FIELDS:
         raise ProtocolError(f"{count} unknown tagged fields")
     for _ in range(count):
         _tag, position = read_unsigned_varint(buffer, position)
@@ -119,4 +120,4 @@ def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, co
         position += size
         if position > end:
             raise ProtocolError("a tagged field reaches beyond the end")
-    return position, max(count, 0)
+    return position, count

@@ -154,13 +154,16 @@ def skim_records(
     """Yield the records of a v2 batch without their content: the key is empty or None; value and headers are omitted.
 
     Kafka checks a compressed batch that it does not change in this way: the position of a record follows from its
-    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree, or if a length is too large.
+    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree, or if a length is negative or
+    too large.
     """
     data = _unpacked_records(batch, header, max_size)
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
     position = 0
     for _ in range(header.record_count):
         size, position = decode_varint(data, position)
+        if size < 0:
+            raise InvalidRecord(f"a record of {size} bytes")
         if size > most_record_bytes:
             raise _too_large(size, most_record_bytes)
         timestamp_delta, position = decode_varlong(data, position + 1)

@@ -190,6 +190,7 @@ class TxnClient(DataClient):
         *places: Place,
         coordinator_epoch: int = 0,
         version: int = 1,
+        transaction_version: int = 0,
     ) -> str:
         """Send a WriteTxnMarkers of one marker, as kafka-transactions does for a hanging transaction."""
         marker = {
@@ -197,6 +198,7 @@ class TxnClient(DataClient):
             "transaction_result": commit,
             "coordinator_epoch": coordinator_epoch,
             "topics": _topics(places, "partition_indexes"),
+            **({"transaction_version": transaction_version} if version >= 2 else {}),
         }
         answer = self.call(WRITE_TXN_MARKERS, version, markers=[marker])
         found = sorted(

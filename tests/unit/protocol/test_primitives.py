@@ -58,10 +58,11 @@ def test_varint_of_more_than_32_bits_loses_the_highest():
 
 @pytest.mark.parametrize(("encoded", "value"), [("ffffffff07", 2**31 - 1), ("ffffffff0f", -1), ("fdffffff0f", -3)])
 def test_counts_and_lengths_are_signed(encoded: str, value: int):
-    """As in Kafka: negative means null, or no tagged fields."""
+    """As in Kafka: a negative length means null; a negative number of tagged fields is an error since 4.4."""
     data = bytes.fromhex(encoded)
     assert length_rest(data, 1, data[0]) == (value, 5)
-    assert value > 0 or skip_tagged_fields(data, 1, data[0], 5) == (5, 0)
+    with pytest.raises(ProtocolError):
+        skip_tagged_fields(data, 1, data[0], 5)
 
 
 def test_skip_tagged_fields():
