@@ -163,11 +163,17 @@ def streams_jars() -> tuple[Path, ...]:
     return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
 
 
+# Maven's central repository has no connect-file 4.4.0. The worker loads this jar alone, with its own libraries
+_CONNECT_FILE_VERSION = "4.3.1"
+
+
 @functools.cache
 def connect_jars() -> tuple[Path, ...]:
     """Return the jars of Kafka Connect, its connectors for files, and their dependencies."""
-    names = ("connect-runtime", "connect-file")
-    connect = tuple(Artifact("org.apache.kafka", name, KAFKA_VERSION) for name in names)
+    connect = (
+        Artifact("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+        Artifact("org.apache.kafka", "connect-file", _CONNECT_FILE_VERSION),
+    )
     return tuple(resolve(f"kafka-connect-{KAFKA_VERSION}", (*connect, *_KAFKA[2:]), transitive=True))
 
 
