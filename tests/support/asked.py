@@ -123,6 +123,8 @@ def _groups() -> Iterator[Asked]:
         streams = {**member, "member_epoch": 5, "topology": {"epoch": 0, "subtopologies": parts}}
         yield Asked(88, 0, f"{topics}", streams)
     yield Asked(88, 0, "no topology", {**member, "member_epoch": 5})
+    described = {"topology_epoch": 1, "topology_description": {"subtopologies": [], "global_stores": []}}
+    yield Asked(93, 0, "", {**member, **described})
     deleted = by_name(partitions=[{"partition_index": 0}])
     yield Asked(47, 0, "", {"group_id": MINE, "topics": deleted})
     yield Asked(47, 0, "of none", {"group_id": MISSING, "topics": deleted})
@@ -275,6 +277,7 @@ def _cluster() -> Iterator[Asked]:
         yield Asked(57, version, "", {"feature_updates": unheard_of, "validate_only": True})
     yield Asked(60, 2, "", {"include_cluster_authorized_operations": True})
     yield Asked(64, 0, "", {"broker_id": 99})
+    yield Asked(94, 0, "", {"controller_id": 99})
     voter = {"cluster_id": "another", "voter_id": 2, "voter_directory_id": _NOWHERE}
     yield Asked(80, 1, "", {**voter, "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 1}]})
     yield Asked(81, 0, "", voter)

@@ -163,18 +163,16 @@ def streams_jars() -> tuple[Path, ...]:
     return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
 
 
-# Maven's central repository has no connect-file 4.4.0. The worker loads this jar alone, with its own libraries
-_CONNECT_FILE_VERSION = "4.3.1"
+# The newest release of which Maven Central has the connectors for files
+_CONNECT_VERSION = "4.3.1"
 
 
 @functools.cache
 def connect_jars() -> tuple[Path, ...]:
     """Return the jars of Kafka Connect, its connectors for files, and their dependencies."""
-    connect = (
-        Artifact("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
-        Artifact("org.apache.kafka", "connect-file", _CONNECT_FILE_VERSION),
-    )
-    return tuple(resolve(f"kafka-connect-{KAFKA_VERSION}", (*connect, *_KAFKA[2:]), transitive=True))
+    names = ("connect-runtime", "connect-file")
+    connect = tuple(Artifact("org.apache.kafka", name, _CONNECT_VERSION) for name in names)
+    return tuple(resolve(f"kafka-connect-{_CONNECT_VERSION}", (*connect, *_KAFKA[2:]), transitive=True))
 
 
 def streams_classpath() -> Path:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
+from coordinator.transaction.state import TransactionState
 from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import METADATA_RECORDS
 from protocol.messages.coordinator import (
@@ -18,6 +20,7 @@ from protocol.messages.coordinator import (
     SHARE_STATE_RECORDS,
     TRANSACTION_RECORDS,
     GroupMetadataValue,
+    TransactionLogValue,
 )
 from protocol.messages.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.primitives import read_unsigned_varint
@@ -86,6 +89,8 @@ def coordinator_decoder(records: Mapping[int, tuple[Message, Message]]) -> Decod
         data = message_json(value_message, version, value)
         if value_message is GroupMetadataValue and value.protocol_type == "consumer":
             _open_members(data)
+        elif value_message is TransactionLogValue:
+            _name_state(data)
         return key, {"version": str(version), "data": data}
 
     return decode
@@ -123,6 +128,15 @@ def _open_members(group: JsonValue) -> None:
                     member[name] = message_json(message, version, message.decode(version, data, 2)[0])
                 except ProtocolError:
                     continue
+
+
+def _name_state(transaction: JsonValue) -> None:
+    """Replace the number of a transaction's state by its name; an unknown number stays."""
+    assert isinstance(transaction, dict)
+    number = transaction["transactionStatus"]
+    assert isinstance(number, int)
+    with suppress(ValueError):
+        transaction["transactionStatus"] = TransactionState(number).text
 
 
 def metadata_decoder(record: Record) -> tuple[Rendered, Rendered]:
