@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import NamedTuple
 
 from protocol.records.buffer import Buffer
@@ -160,14 +161,14 @@ class FileSystem:
             os.close(handle)
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, unordered, without a stat of each."""
-        return os.listdir(path)
+        """Return the names in a directory, in order on each file system, without a stat of each."""
+        return sorted(os.listdir(path))
 
     def list(self, path: str) -> list[DirEntry]:
-        """Return the entries of a directory, unordered. Files that are removed meanwhile are skipped."""
+        """Return the entries of a directory by name. Files that are removed meanwhile are skipped."""
         found = []
         with os.scandir(path) as entries:
-            for entry in entries:
+            for entry in sorted(entries, key=attrgetter("name")):
                 try:
                     is_directory = entry.is_dir()
                     found.append(DirEntry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size))

@@ -97,8 +97,7 @@ ENUMS = (
         without("RECOVERY", "PENDING_CONTROLLED_SHUTDOWN", "UNKNOWN"),
     ),
     Compared(partitions.LeaderRecoveryState, "metadata.LeaderRecoveryState", "value"),
-    # ARCHIVING is a state of records on their way to a dead letter topic, which is never stored
-    Compared(RecordState, "server.share.fetch.RecordState", "id", without("ARCHIVING")),
+    Compared(RecordState, "server.share.fetch.RecordState", "id"),
 )
 
 #: Enums that other tests compare with Kafka's.

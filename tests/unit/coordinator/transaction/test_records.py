@@ -120,7 +120,7 @@ def test_recorded_log_loads_as_kafka_decodes_it():
             "previousProducerId": each.previous_producer_id,
             "producerEpoch": each.producer_epoch,
             "transactionTimeoutMs": each.timeout_ms,
-            "transactionStatus": int(each.state),
+            "transactionStatus": each.state.text,
             "transactionLastUpdateTimestampMs": each.update_ms,
             "transactionStartTimestampMs": each.start_ms,
             "clientTransactionVersion": each.client_version,
