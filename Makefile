@@ -11,7 +11,7 @@ OLDER_KAFKA ?= 4.3.1
 # file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? 3 : 4)))
 # Brokers of the tests flush often. They write to memory where 6 GiB are free, so that no test waits for the disk.
-TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { print $$4 > 6 * 1024 * 1024 ? "/dev/shm" : "" }')
+TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 6 * 1024 * 1024) print "/dev/shm" }')
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Modules that are compiled if there is a C compiler (setup.py); a .pxd file beside each has its types
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
@@ -40,7 +40,7 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 
 test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integration
 	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data
-	@files=$$(mktemp -d "$(or $(TEST_FILES),$${TMPDIR:-/tmp})/test.XXXX") && trap 'rm -rf "$$files"' EXIT && \
+	@files=$$(mktemp -d "$(or $(TEST_FILES),$${TMPDIR:-/tmp})/test.XXXX") && chmod 755 "$$files" && trap 'rm -rf "$$files"' EXIT && \
 	    TMPDIR=$$files $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes

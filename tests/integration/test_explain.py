@@ -142,8 +142,8 @@ def test_transaction(steps: list[dict[str, Any]]) -> None:
         row["value"]["payload"]["data"]["transactionStatus"]
         for row in with_title(steps, "append: the trans")[0]["rows"]
     ]
-    assert states[0] == 0  # Empty
-    assert {4, 5} <= set(states)  # CompleteCommit, CompleteAbort
+    assert states[0] == "Empty"
+    assert {"CompleteCommit", "CompleteAbort"} <= set(states)
 
 
 def test_temporary_directory_is_removed(tmp_path: Path) -> None:

@@ -187,8 +187,13 @@ def _told(answer: Struct) -> dict[str, Any]:
 
 
 def _described(group: Struct) -> dict[str, Any]:
-    """Return the whole description; members are sorted by id."""
+    """Return the whole description; members are sorted by id.
+
+    The assignment epoch of an empty group is left out: 4.4 raises it to that of the group, and 4.3 does not.
+    """
     found: dict[str, Any] = _plain(group)
+    if found["group_state"] == "Empty":
+        del found["assignment_epoch"]
     found["members"].sort(key=lambda member: member["member_id"])
     for member in found["members"]:
         for each in ("assignment", "target_assignment"):
