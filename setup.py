@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import sysconfig
 from pathlib import Path
 from runpy import run_path
@@ -23,6 +24,17 @@ from setuptools.command.build_py import build_py
 ENGINE = "pybroker.engine"
 ROOMS = sorted(run_path("pybroker/engine_process.py")["PACKAGES"])
 NOT_INSTALLED = ["tools.site", "tools.site.*"]  # it builds the documentation from a source tree
+#: Modules that a source tree alone can use: writers of generated pages, and the client of other brokers, which only
+#: tests use so far (docs/decisions/clients.md).
+NOT_INSTALLED_MODULES = (
+    "broker/network/outbound_*.py",
+    "broker/observability/metrics/docs.py",
+    "broker/requests/api_docs.py",
+    "config/docs.py",
+    "config/generated_pages.py",
+    "config/shipped.py",
+    "pybroker/pipeline/reference.py",
+)
 SOURCES = (Path("storage/cleaner/walk.py"), Path("protocol/records/fields.py"))
 COMPILE = os.environ.get("PYBROKER_COMPILE", "")
 
@@ -41,6 +53,10 @@ class BuildPackages(build_py):
             include=[pattern for room in ROOMS for pattern in (room, f"{room}.*")], exclude=NOT_INSTALLED
         )
         self.packages = [*(self.packages or ()), *(f"{ENGINE}.{each}" for each in found)]
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        found = super().find_package_modules(package, package_dir)
+        return [each for each in found if not any(map(Path(each[2]).match, NOT_INSTALLED_MODULES))]
 
 
 def compiled_name(source: Path) -> str:
@@ -87,6 +103,7 @@ compiled = [
         ".".join((ENGINE, *source.parent.parts, compiled_name(source))),
         [],
         extra_compile_args=["-O2", "-g0"],
+        extra_link_args=["-s"] if sys.platform == "linux" else [],
         optional=COMPILE != "1",
     )
     for source in SOURCES
