@@ -34,7 +34,7 @@ from storage.log.retention import remove_expired
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
-from storage.moves.duplicate_dirs import DuplicateDecision, orphan_copy, settle_duplicates
+from storage.moves.duplicate_dirs import DuplicateDecision, orphan_copy, settle_duplicates, without_lost_segments
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.recovery.clean_shutdown_manifest import write_manifest
@@ -118,7 +118,7 @@ class LogManager:
         beforehand. Logs that cannot be opened are in `unopened.refused`; what was cut off other logs is in `cuts`.
 
         Raises DirectoryRefused if two directories have the same partition with different records and `assigned_dir_of`
-        names neither. Raises LogOffline if they cannot be compared because no descriptor is free.
+        does not decide between them. Raises LogOffline if they cannot be compared because no descriptor is free.
         """
         found = scan_log_dirs(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
         copies = Counter(chain.from_iterable(each.partitions for each in found))
@@ -132,7 +132,8 @@ class LogManager:
             for stored in each.logs:
                 if each.directory.failure is not None:
                     break
-                is_alone = copies[stored.topic, stored.partition] == 1
+                if not (is_alone := copies[stored.topic, stored.partition] == 1):
+                    stored = without_lost_segments(each.directory, stored)
                 has_other = (stored.topic, stored.partition) in self.logs
                 waits = may_wait(each.directory, stored)
                 log = self.unopened.load(each.directory, stored, is_alone=is_alone, may_wait=waits, has_other=has_other)

@@ -103,7 +103,11 @@ class LogDirectory:
         try:
             self.fs.check_usable(self.path)
         except OSError as error:
-            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> DirectoryRefused:
+        remedy = "Make it a directory that the broker can write, or change the configuration"
+        return DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}. {remedy}")
 
     def lock(self) -> None:
         """Create and lock the directory. Raises DirectoryRefused if another broker uses it or it is not writable."""
@@ -112,7 +116,7 @@ class LogDirectory:
             self.fs.make_directory(self.path, sync=True)
             self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}")
         except OSError as error:
-            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+            raise self._unusable(error) from error
         if self._lock_handle is None:
             raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
 
@@ -143,7 +147,7 @@ class LogDirectory:
         try:
             self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}", part)
         except OSError as error:
-            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+            raise self._unusable(error) from error
         if self._lock_handle is None:
             raise DirectoryRefused(self.path, "is still in use by a worker that was ended")
 

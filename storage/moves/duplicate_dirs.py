@@ -11,7 +11,9 @@ DeleteRecords stay deleted, whichever of the two knows it; until step 2 is compl
 
 If a disk fails before step 3, its directory may return after retention or a cleaner has removed from the other log the
 records at the end of this one. Then the log in the directory that the metadata names is kept, and the other is set
-aside, so nothing of it is lost.
+aside, so nothing of it is lost. If the other one has later records, it is no old copy, and the broker does not start.
+
+A directory whose segments are all lost is part of any other log of the partition.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ from typing import NamedTuple
 
 from storage.checkpoints import read_topic_id
 from storage.errors import DirectoryRefused, LogOffline
+from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.moves.copy import batch_head, last_batch
 from storage.recovery.log_dir_scan import FutureLog
+from storage.segment.files import LOG_SUFFIX
 
 
 class DuplicateDecision(NamedTuple):
@@ -40,7 +45,8 @@ def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str 
     """Decide which log to keep. `assigned_dir` is the log directory that the metadata assigns to the partition.
 
     A directory that fails meanwhile goes offline; then neither log is removed. Raises DirectoryRefused if the logs
-    differ and the metadata names neither. Raises LogOffline if they cannot be compared because no descriptor is free.
+    differ, and the metadata names neither or the shorter one. Raises LogOffline if they cannot be compared because no
+    descriptor is free.
     """
     shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == assigned_dir))
     try:
@@ -50,17 +56,39 @@ def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str 
         if one.directory.is_online and other.directory.is_online:
             raise
     named = [each for each in (one, other) if each.directory.path == assigned_dir]
-    if not named and one.directory.is_online and other.directory.is_online:
-        raise DirectoryRefused(other.path, f"the partition exists twice with different records, also in {one.path}")
+    may_set_aside = longer in named or (bool(named) and not _are_of_one_topic(one, other))
+    if not may_set_aside and one.directory.is_online and other.directory.is_online:
+        raise DirectoryRefused(
+            other.path,
+            f"the partition exists twice with different records, also in {one.path}. Move the wrong one elsewhere",
+        )
     kept = named[0] if named else one
     return DuplicateDecision(kept, other if kept is one else one, is_part=False)
+
+
+def _are_of_one_topic(one: PartitionLog, other: PartitionLog) -> bool:
+    return None in (one.topic_id, other.topic_id) or one.topic_id == other.topic_id
+
+
+def without_lost_segments(directory: LogDirectory, stored: StoredLog) -> StoredLog:
+    """Return how to open one of two logs of a partition: from offset 0 if all its segments are lost.
+
+    A lone log continues at the offset where it had ended instead. Then this one would seem to be the longer one.
+    """
+    try:
+        names = directory.fs.names(stored.path)
+    except OSError:  # opening the log fails too, and reports it
+        return stored
+    if any(name.endswith(LOG_SUFFIX) for name in names):
+        return stored
+    return stored._replace(clean=False, recovered=False, in_order=False, recovery_point=0)
 
 
 def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
     """Return whether `shorter` is the beginning of `longer`. If so, `longer` gets its log start offset. Raises
     LogOffline.
     """
-    if None not in (shorter.topic_id, longer.topic_id) and shorter.topic_id != longer.topic_id:
+    if not _are_of_one_topic(shorter, longer):
         return False
     for log in (shorter, longer):
         log.check_usable()
