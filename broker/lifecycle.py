@@ -138,7 +138,9 @@ class _Run:
             log.info("The start was interrupted")
             return await self._ended
         except CannotStart as error:
-            print(f"pybroker: {error}", file=sys.stderr)
+            from runtime.log_text import one_line
+
+            print(f"pybroker: {one_line(str(error))}", file=sys.stderr)
             return 1
         reduce_garbage_collection(broker.opening, broker.lazy_imports)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))

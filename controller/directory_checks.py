@@ -39,7 +39,10 @@ def inspect(
     found = formatted(fs, [*directories, metadata_directory], node_id)
     for path, properties in found.items():
         if cluster_id is not None and cluster_id != properties.cluster_id:
-            message = f"belongs to cluster {properties.cluster_id}, but pybroker.cluster.id is {cluster_id}"
+            message = (
+                f"belongs to cluster {properties.cluster_id}, but pybroker.cluster.id is {cluster_id}. Set the id of"
+                " its cluster, or use another directory"
+            )
             raise DirectoryRefused(path, message)
     check_contents(fs, directories, metadata_directory, found)
     return found
@@ -63,22 +66,43 @@ def _read(fs: FileSystem, path: str) -> MetaProperties | None:
     try:
         return read_meta_properties(fs, path)
     except CorruptFile as error:
-        raise DirectoryRefused(path, f"meta.properties cannot be used: {error.reason}") from None
+        raise DirectoryRefused(
+            path, f"{META_PROPERTIES} cannot be used: {error.reason}. Restore the file from a backup"
+        ) from None
     except OSError as error:
-        raise DirectoryRefused(path, f"cannot be read: {error.strerror or error}") from None
+        raise DirectoryRefused(
+            path,
+            f"cannot be read: {error.strerror or error}. Make the directory and its {META_PROPERTIES} readable, or"
+            " restore them from a backup",
+        ) from None
 
 
 def _check(path: str, properties: MetaProperties, node_id: int, others: Mapping[str, MetaProperties]) -> None:
     if properties.version == 0:
-        raise DirectoryRefused(path, "was written by a broker that kept its metadata in ZooKeeper")
+        raise DirectoryRefused(
+            path,
+            "was written by a broker that kept its metadata in ZooKeeper. Migrate it to KRaft with Apache Kafka 3.9, or"
+            " use another directory",
+        )
     if properties.node_id != node_id:
-        raise DirectoryRefused(path, f"belongs to node {properties.node_id}, but node.id is {node_id}")
+        raise DirectoryRefused(
+            path,
+            f"belongs to node {properties.node_id}, but node.id is {node_id}. Set node.id={properties.node_id}, or use"
+            " another directory",
+        )
     for other_path, other in others.items():
         if other.cluster_id != properties.cluster_id:
-            message = f"belongs to cluster {properties.cluster_id}, but {other_path} to cluster {other.cluster_id}"
-            raise DirectoryRefused(path, message)
+            raise DirectoryRefused(
+                path,
+                f"belongs to cluster {properties.cluster_id}, but {other_path} to cluster {other.cluster_id}. Remove"
+                " the directory of the other cluster from log.dirs and metadata.log.dir",
+            )
         if properties.directory_id is not None and other.directory_id == properties.directory_id:
-            raise DirectoryRefused(path, f"has the same directory.id as {other_path}: one is a copy of the other")
+            raise DirectoryRefused(
+                path,
+                f"has the same directory.id as {other_path}: one is a copy of the other, or a second path to it."
+                " Remove one of them from the configuration",
+            )
 
 
 def check_contents(

@@ -12,10 +12,15 @@ _MOST_NAMES = 20
 
 def log_text(text: str) -> str:
     """Return the text on one line, without terminal control sequences, and cut to a readable length."""
-    shown = text[:_LONGEST]
-    if not shown.isprintable():
-        shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
+    shown = one_line(text[:_LONGEST])
     return shown if len(text) <= _LONGEST else f"{shown}... ({len(text)} characters)"
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, without terminal control sequences."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def first_names(names: Sequence[str]) -> str:

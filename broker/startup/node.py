@@ -33,7 +33,7 @@ from broker.startup.topic_id_repair import assign_topic_id
 from broker.startup.unknown_partitions import check_known, is_known
 from config import BrokerConfig
 from controller.endpoints import endpoints
-from controller.formatting import NodeData, make_ready
+from controller.formatting import NodeData, id_bytes, make_ready
 from controller.leadership import ActiveLog, load_metadata
 from controller.metadata_log import MetadataLog
 from metadata.image import MetadataImage, ResourceType
@@ -126,7 +126,10 @@ def _open_locked(
     if directories.metadata.is_online and directories.metadata.path in directories.found:
         metadata = load_metadata(directories.metadata, config, now_ms)
         image = metadata[1].image
-        check_known([each for each in logs.directories if each.is_online], metadata[0], image)
+        online = [each for each in logs.directories if each.is_online]
+        found = _found(online, directories).values()
+        ids = [id_bytes(each.directory_id) for each in found if each.directory_id is not None]
+        check_known(online, metadata[0], image, config.node_id, ids)
         in_use = _found(logs.directories, directories)
         missing = find_missing(fs, image, config.node_id, in_use)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])

@@ -23,6 +23,11 @@ from tests.support.launch import Ended, obey_permissions, picture, run_broker
 from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
+#: The remedies for directories that cannot be used or read.
+REPAIR = (
+    "Make (it a directory that the broker can write, or change|the directory and its meta.properties readable, or).*"
+)
+
 
 def properties(directory: Path, **others: str) -> dict[str, str]:
     """Return a configuration that would start in `directory`."""
@@ -206,7 +211,9 @@ def test_directory_that_may_not_be_written(mode: int, stopped: Path, tmp_path: P
     stopped.chmod(mode)
     try:
         refused(
-            tmp_path, re.escape(f"{stopped}: cannot be ") + "(used|read): Permission denied", before=obey_permissions
+            tmp_path,
+            re.escape(f"{stopped}: cannot be ") + f"(used|read): Permission denied. {REPAIR}",
+            before=obey_permissions,
         )
     finally:
         stopped.chmod(0o755)
@@ -223,7 +230,7 @@ def test_one_directory_by_two_names(stopped: Path, tmp_path: Path) -> None:
 def test_directory_that_cannot_be_made(name: str, tmp_path: Path) -> None:
     """The directory itself or one above it is a file."""
     (tmp_path / "data").write_text("a file")
-    text = re.escape(f"{tmp_path / name}: cannot be ") + "(used|read): (Not a directory|File exists)"
+    text = re.escape(f"{tmp_path / name}: cannot be ") + f"(used|read): (Not a directory|File exists). {REPAIR}"
     refused(tmp_path, text, **{"log.dirs": str(tmp_path / name)})
 
 
@@ -231,7 +238,7 @@ def test_directory_that_cannot_be_made(name: str, tmp_path: Path) -> None:
 def test_directory_of_another_node(several: bool, stopped: Path, tmp_path: Path) -> None:
     """The node id in meta.properties is not that of the configuration."""
     dirs = f"{tmp_path}/new,{stopped}" if several else str(stopped)
-    text = re.escape(f"{stopped}: belongs to node 1, but node.id is 2")
+    text = re.escape(f"{stopped}: belongs to node 1, but node.id is 2. Set node.id=1, or use another directory")
     refused(tmp_path, text, **{"log.dirs": dirs, "node.id": "2"})
 
 
@@ -240,7 +247,8 @@ def test_directory_of_another_cluster_than_configured(stopped: Path, tmp_path: P
     found = read_meta_properties(LOCAL, str(stopped))
     assert found is not None
     wanted = "AAAAAAAAQACAAAAAAAAAAQ"
-    text = f"{stopped}: belongs to cluster {found.cluster_id}, but pybroker.cluster.id is {wanted}"
+    text = f"{stopped}: belongs to cluster {found.cluster_id}, but pybroker.cluster.id is {wanted}. Set the id of its"
+    text += " cluster, or use another directory"
     refused(tmp_path, re.escape(text), **{"pybroker.cluster.id": wanted})
 
 
@@ -251,5 +259,6 @@ def test_directories_of_two_clusters(stopped: Path, tmp_path: Path) -> None:
     ours, theirs = (read_meta_properties(LOCAL, str(path)) for path in (stopped, other.log_dir))
     assert ours is not None
     assert theirs is not None
-    text = f"{other.log_dir}: belongs to cluster {theirs.cluster_id}, but {stopped} to cluster {ours.cluster_id}"
+    text = f"{other.log_dir}: belongs to cluster {theirs.cluster_id}, but {stopped} to cluster {ours.cluster_id}."
+    text += " Remove the directory of the other cluster from log.dirs and metadata.log.dir"
     refused(tmp_path, re.escape(text), **{"log.dirs": f"{stopped},{other.log_dir}"})

@@ -144,8 +144,8 @@ def test_log_without_topic_id_is_adopted(tmp_path: Path, content: str | None):
     crash(again)
 
 
-def test_logs_with_exchanged_topic_ids_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """Directories keep their topics' names, so the files were exchanged, not the logs."""
+def test_logs_with_exchanged_topic_ids_are_refused(tmp_path: Path):
+    """Their directories or only their files were exchanged. Without the files, the directories' names count."""
     node = start(tmp_path)
     an_orders_topic(node)
     others = b"the-others-id-16"
@@ -154,19 +154,22 @@ def test_logs_with_exchanged_topic_ids_are_adopted(tmp_path: Path, caplog: pytes
     write(node, topic, new_partition(node.image, others, 0, [1], manual=False))
     node.close(3000)
     one, two = (tmp_path / name / "partition.metadata" for name in ("orders-0", "others-0"))
-    before = one.read_bytes(), two.read_bytes()
-    one.write_bytes(before[1])
-    two.write_bytes(before[0])
-    again = start(tmp_path)
+    right = one.read_bytes(), two.read_bytes()
+    one.write_bytes(right[1])
+    two.write_bytes(right[0])
+    before = contents(tmp_path)
+    with pytest.raises(DirectoryRefused, match=r"orders-0: has the topic id of others.* remove that file"):
+        start(tmp_path)
+    assert contents(tmp_path) == before
 
+    one.unlink()
+    two.unlink()
+    again = start(tmp_path)
+    assert (one.read_bytes(), two.read_bytes()) == right
     assert {name: each.topic_id for (name, _), each in again.logs.logs.items()} == {
         "orders": TOPIC_ID,
         "others": others,
     }
-    assert (one.read_bytes(), two.read_bytes()) == before
-    for path in (one, two):
-        assert f"{path}: not the topic id of {path.parent.name[:-2]}: rewritten" in caplog.text
-    assert not list(tmp_path.glob("*-stray"))
     again.close(4000)
 
 

@@ -154,7 +154,8 @@ def refused(*directories: Path, node_id: int = 1) -> str:
 
 def test_another_node_is_rejected(ours: Path):
     """node.id differs."""
-    assert refused(ours, node_id=2) == f"{ours}: belongs to node 1, but node.id is 2"
+    remedy = "Set node.id=1, or use another directory"
+    assert refused(ours, node_id=2) == f"{ours}: belongs to node 1, but node.id is 2. {remedy}"
 
 
 def test_another_cluster_is_rejected(ours: Path, tmp_path: Path):
