@@ -36,18 +36,15 @@ from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.cordoned_dirs import mark_cordoned
-from broker.replicas.down_conversion import ConversionServices
-from broker.replicas.fetch_attempt import FetchServices
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
-from broker.replicas.worker_view import WorkerView
-from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
-from broker.services import MainServices, Services, ServiceTable, ShareServices, WorkerServices, share_services
+from broker.service_wiring import process_services, share_services
+from broker.services import MainServices, Services, ServiceTable, ShareServices, WorkerServices
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
@@ -183,7 +180,7 @@ class Broker(ABC):
             self._data = await self.loop.run_in_executor(None, self._open_data)
             self._wire()
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
-            self.services = self._services()
+            self.services = process_services(self)
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
             self.loop_watch.start()
@@ -215,47 +212,6 @@ class Broker(ABC):
     @abstractmethod
     def _wire(self) -> None:
         """Create the parts that need the node's data: those of `_wire_data`, and the ones that make decisions."""
-
-    def _services(self) -> Services:
-        """Return the services of every process that handlers may need."""
-        endpoints = AdvertisedEndpoints(self.config, self.metadata, self.ports)
-        view = WorkerView(self.config, self.metadata, self.partitions)
-        conversion = ConversionServices(self.appends, self.conversions, self.offload, self.workers, self.clock)
-        return Services(
-            config=self.config,
-            clock=self.clock,
-            timers=self.timers,
-            purgatory=self.purgatory,
-            offload=self.offload,
-            served_apis=self.dispatcher.served,
-            identity=self.identity,
-            endpoints=endpoints,
-            client_view=view,
-            guard=self.guard,
-            metadata=self.metadata,
-            features=self.features,
-            topics=self.topics,
-            logs=self.logs,
-            moves=self.moves,
-            background=self.background,
-            partitions=self.partitions,
-            appends=self.appends,
-            markers=self.markers,
-            verifier=self.verifier,
-            fetch_sessions=self.fetch_sessions,
-            fetch_services=FetchServices(
-                self.config,
-                self.clock,
-                self.purgatory,
-                self.partitions,
-                self.guard,
-                self.offload,
-                endpoints,
-                view,
-                conversion,
-            ),
-            time_look_ups=self.time_look_ups,
-        )
 
     @cached_property
     def shares(self) -> ShareServices:

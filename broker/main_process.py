@@ -35,7 +35,8 @@ from broker.replicas.cordoned_dirs import CordonRecorder
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
-from broker.services import MainServices, ShareServices, share_services
+from broker.service_wiring import share_services
+from broker.services import MainServices, ShareServices
 from broker.startup.node import Node, open_node
 from config import BrokerConfig
 from controller.controller import Controller

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.share.coordinator import ShareCoordinator
-    from broker.coordinators.share.dead_letters import DeadLetterWriter
     from broker.coordinators.share.fetch_services import ShareFetchServices
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
-    from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.coordinators.transaction.producer_ids import ProducerIds
@@ -117,41 +114,6 @@ class ShareServices(msgspec.Struct, frozen=True, kw_only=True):
     share_partitions: SharePartitions
     share_requests: ShareRequests
     share_fetches: ShareFetchServices
-
-
-def share_services(every: Services, states: ShareStates, own_appends: Callable[[], OwnAppends]) -> ShareServices:
-    """Create the services of share groups, whose states are read from and written to `states`.
-
-    `own_appends` is called when the first dead letter is due.
-    """
-    # Imported here, because few brokers have share groups. The modules of the handlers import the same.
-    from broker.coordinators.share.fetch_services import ShareFetchServices
-    from broker.coordinators.share.partitions import SharePartitions
-    from broker.coordinators.share.requests import ShareRequests
-
-    def dead_letters() -> DeadLetterWriter:
-        from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
-
-        image = every.metadata.image
-        return DeadLetterWriter(
-            DeadLetterServices(every.config, every.clock, every.timers, image, every.topics, own_appends())
-        )
-
-    shares = SharePartitions(
-        every.config,
-        every.clock,
-        every.timers,
-        every.purgatory,
-        every.metadata,
-        every.time_look_ups,
-        states,
-        dead_letters,
-    )
-    return ShareServices(
-        share_partitions=shares,
-        share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.client_view),
-        share_fetches=ShareFetchServices(every.clock, every.purgatory, every.time_look_ups, every.partitions, shares),
-    )
 
 
 class ServiceTable(Mapping[str, object]):

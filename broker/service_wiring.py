@@ -1,0 +1,149 @@
+"""Create the services of a process of the broker from its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from broker.replicas.down_conversion import ConversionServices
+from broker.replicas.fetch_attempt import FetchServices
+from broker.replicas.worker_view import WorkerView
+from broker.requests.advertised_endpoints import AdvertisedEndpoints
+from broker.services import Services, ShareServices
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.automatic_topics import AutomaticTopics
+    from broker.coordinators.share.dead_letters import DeadLetterWriter
+    from broker.coordinators.share.own_appends import OwnAppends
+    from broker.coordinators.share.states import ShareStates
+    from broker.coordinators.transaction.markers import MarkerWriter
+    from broker.coordinators.transaction.verifier import TransactionVerifier
+    from broker.maintenance.log_scheduler import Background
+    from broker.maintenance.replica_moves import ReplicaMoves
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.fetch_session import FetchSessions
+    from broker.replicas.partitions import Partitions
+    from broker.replicas.time_look_ups import TimeLookUps
+    from broker.requests.broker_identity import BrokerIdentity
+    from broker.requests.dispatcher import Dispatcher
+    from config import BrokerConfig
+    from controller.quorum import FeatureSource
+    from runtime.clock import Clock
+    from runtime.gate import Gate
+    from runtime.process_pool import ProcessPool
+    from runtime.purgatory import Purgatory
+    from runtime.thread_pool import ThreadPool
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
+
+
+class ProcessParts(Protocol):
+    """The parts of every process of a broker."""
+
+    config: BrokerConfig
+    clock: Clock
+    timers: Timers
+    purgatory: Purgatory
+    offload: ThreadPool
+    workers: ProcessPool
+    conversions: Gate
+    dispatcher: Dispatcher
+    identity: BrokerIdentity
+    #: The ports of all workers by listener, if there are several workers.
+    ports: Mapping[str, tuple[int, ...]]
+    guard: Guard | None
+    metadata: MetadataCache
+    features: FeatureSource
+    topics: AutomaticTopics
+    logs: LogManager
+    moves: ReplicaMoves
+    background: Background
+    partitions: Partitions
+    appends: AppendScheduler
+    verifier: TransactionVerifier
+    fetch_sessions: FetchSessions
+    time_look_ups: TimeLookUps
+
+    @property
+    def markers(self) -> MarkerWriter:
+        """Writes the markers of transactions to the partitions of all processes."""
+
+
+def process_services(parts: ProcessParts) -> Services:
+    """Return the services of every process that handlers may need."""
+    endpoints = AdvertisedEndpoints(parts.config, parts.metadata, parts.ports)
+    view = WorkerView(parts.config, parts.metadata, parts.partitions)
+    conversion = ConversionServices(parts.appends, parts.conversions, parts.offload, parts.workers, parts.clock)
+    fetches = FetchServices(
+        parts.config,
+        parts.clock,
+        parts.purgatory,
+        parts.partitions,
+        parts.guard,
+        parts.offload,
+        endpoints,
+        view,
+        conversion,
+    )
+    return Services(
+        config=parts.config,
+        clock=parts.clock,
+        timers=parts.timers,
+        purgatory=parts.purgatory,
+        offload=parts.offload,
+        served_apis=parts.dispatcher.served,
+        identity=parts.identity,
+        endpoints=endpoints,
+        client_view=view,
+        guard=parts.guard,
+        metadata=parts.metadata,
+        features=parts.features,
+        topics=parts.topics,
+        logs=parts.logs,
+        moves=parts.moves,
+        background=parts.background,
+        partitions=parts.partitions,
+        appends=parts.appends,
+        markers=parts.markers,
+        verifier=parts.verifier,
+        fetch_sessions=parts.fetch_sessions,
+        fetch_services=fetches,
+        time_look_ups=parts.time_look_ups,
+    )
+
+
+def share_services(every: Services, states: ShareStates, own_appends: Callable[[], OwnAppends]) -> ShareServices:
+    """Create the services of share groups, whose states are read from and written to `states`.
+
+    `own_appends` is called when the first dead letter is due.
+    """
+    # Imported here, because few brokers have share groups. The modules of the handlers import the same.
+    from broker.coordinators.share.fetch_services import ShareFetchServices
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.requests import ShareRequests
+
+    def dead_letters() -> DeadLetterWriter:
+        from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
+
+        image = every.metadata.image
+        return DeadLetterWriter(
+            DeadLetterServices(every.config, every.clock, every.timers, image, every.topics, own_appends())
+        )
+
+    shares = SharePartitions(
+        every.config,
+        every.clock,
+        every.timers,
+        every.purgatory,
+        every.metadata,
+        every.time_look_ups,
+        states,
+        dead_letters,
+    )
+    return ShareServices(
+        share_partitions=shares,
+        share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.client_view),
+        share_fetches=ShareFetchServices(every.clock, every.purgatory, every.time_look_ups, every.partitions, shares),
+    )
