@@ -92,6 +92,7 @@ class TxnBroker(DataBroker):
         for partition in self.partitions:
             self.partitions.lead(partition, partition.leader_epoch + 1)
         self.start_coordinators()
+        self.settle()  # a long load goes on in later turns
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> list[Partition]:
         """Create a topic of clients."""
