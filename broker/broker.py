@@ -62,6 +62,7 @@ from storage.log_manager import LogManager
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
+    from broker.coordinators.share.dead_letters import LetterCounts
     from broker.coordinators.share.own_appends import OwnAppends, PartitionAppends
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import PartitionMarkers
@@ -149,6 +150,8 @@ class Broker(ABC):
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING
+        #: By share group; of those with a dead-letter queue.
+        self.dead_letter_counts: dict[str, LetterCounts] = {}
         self.endpoint: Endpoint | None = None
         self._data: OpenedData | None = None
         self._stopping = False
@@ -216,7 +219,7 @@ class Broker(ABC):
     @cached_property
     def shares(self) -> ShareServices:
         """The services of share groups, created for the first handler that needs one."""
-        return share_services(self.services, self.share_states, lambda: self.own_appends)
+        return share_services(self.services, self.share_states, lambda: self.own_appends, self.dead_letter_counts)
 
     @cached_property
     def partition_appends(self) -> PartitionAppends:

@@ -222,7 +222,9 @@ class MainProcess(Broker):
 
     @cached_property
     def shares(self) -> ShareServices:
-        shares = share_services(self.services, self.share_coordinator, lambda: self.own_appends)
+        shares = share_services(
+            self.services, self.share_coordinator, lambda: self.own_appends, self.dead_letter_counts
+        )
         if self._supervisor is not None:
             shares.share_partitions.on_forget(self._supervisor.forget_shares)
         return shares

@@ -14,7 +14,7 @@ from broker.services import Services, ShareServices
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
-    from broker.coordinators.share.dead_letters import DeadLetterWriter
+    from broker.coordinators.share.dead_letters import DeadLetterWriter, LetterCounts
     from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import MarkerWriter
@@ -114,10 +114,15 @@ def process_services(parts: ProcessParts) -> Services:
     )
 
 
-def share_services(every: Services, states: ShareStates, own_appends: Callable[[], OwnAppends]) -> ShareServices:
+def share_services(
+    every: Services,
+    states: ShareStates,
+    own_appends: Callable[[], OwnAppends],
+    letter_counts: dict[str, LetterCounts],
+) -> ShareServices:
     """Create the services of share groups, whose states are read from and written to `states`.
 
-    `own_appends` is called when the first dead letter is due.
+    `own_appends` is called when the first dead letter is due; `letter_counts` of groups are kept for metrics.
     """
     # Imported here, because few brokers have share groups. The modules of the handlers import the same.
     from broker.coordinators.share.fetch_services import ShareFetchServices
@@ -127,10 +132,10 @@ def share_services(every: Services, states: ShareStates, own_appends: Callable[[
     def dead_letters() -> DeadLetterWriter:
         from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
 
-        image = every.metadata.image
-        return DeadLetterWriter(
-            DeadLetterServices(every.config, every.clock, every.timers, image, every.topics, own_appends())
+        services = DeadLetterServices(
+            every.config, every.clock, every.timers, every.metadata, every.topics, own_appends(), letter_counts
         )
+        return DeadLetterWriter(services)
 
     shares = SharePartitions(
         every.config,

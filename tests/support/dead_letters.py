@@ -9,7 +9,6 @@ from tests.support.share_client import ShareClient
 
 #: The settings of a topic that share groups may use as their queue.
 ENABLED = {"errors.deadletterqueue.group.enable": "true"}
-REJECTED, EXHAUSTED = "Offset rejected by client.", "Offset delivery count exceeded the threshold."
 _LEVELS = (("metadata.version", 31), ("share.version", 2))
 _UPGRADE = 1
 

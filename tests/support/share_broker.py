@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.coordinators.share.coordinator import ShareCoordinator
-from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter
+from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter, LetterCounts
 from broker.coordinators.share.own_appends import PartitionAppends
 from broker.coordinators.share.partitions import SharePartitions
 from broker.requests.dispatcher import RequestContext
@@ -38,6 +38,7 @@ class ShareBroker(TxnBroker):
     connection = FakeConnection()
 
     def start_coordinators(self) -> None:
+        self.dead_letter_counts: dict[str, LetterCounts] = {}
         self.share_states = self.share_coordinator = ShareCoordinator(self)  # type: ignore[arg-type]
         self.share_partitions = SharePartitions(
             self.config,
@@ -54,8 +55,8 @@ class ShareBroker(TxnBroker):
 
     def dead_letters(self) -> DeadLetterWriter:
         appends = PartitionAppends(self.partitions, self.appends, self.background, self.clock)
-        image = self.metadata.image
-        return DeadLetterWriter(DeadLetterServices(self.config, self.clock, self.timers, image, self.topics, appends))
+        own = self.config, self.clock, self.timers, self.metadata, self.topics, appends, self.dead_letter_counts
+        return DeadLetterWriter(DeadLetterServices(*own))
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         return RequestContext(self.connection, api, version, 1, client_id)  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ from runtime.deferred import Deferred
 if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.share.own_appends import OwnAppends
+    from broker.metadata_cache import MetadataCache
     from broker.replicas.partition import Partition
     from config import BrokerConfig
-    from metadata.image import MetadataImage
     from protocol.records.record import Record
     from runtime.clock import Clock
     from runtime.timers import Timers
@@ -45,9 +45,18 @@ class DeadLetterServices(NamedTuple):
     config: BrokerConfig
     clock: Clock
     timers: Timers
-    image: MetadataImage
+    metadata: MetadataCache
     topics: AutomaticTopics
     appends: OwnAppends
+    counts: dict[str, LetterCounts]
+
+
+class LetterCounts(msgspec.Struct):
+    """The records that are in a group's queue; the writes of batches to it, and those that were given up."""
+
+    records: int = 0
+    requests: int = 0
+    failures: int = 0
 
 
 class _Job(msgspec.Struct, eq=False):
@@ -65,7 +74,7 @@ class DeadLetterWriter:
 
     def __init__(self, services: DeadLetterServices) -> None:
         self._services = services
-        self._image = services.image
+        self._image = services.metadata.image  # always the same object, which the metadata log changes
         self._ready: deque[_Job] = deque()
         self._is_busy = False
 
@@ -142,11 +151,15 @@ class DeadLetterWriter:
             originals, last = read.records, max(min(read.resolved, last), job.following)
         batch, last = build_batch(letters, job.following, last, originals, services.clock.now_ms(), max_bytes)
         index = letters.partition % len(found.partitions)
+        self._counts(job).requests += 1
         code = services.appends.append(topic, index, batch)
         if isinstance(code, Deferred):
             code.add_done_callback(lambda done: self._on_written(job, last, done.result()))
         else:
             self._on_written(job, last, code)
+
+    def _counts(self, job: _Job) -> LetterCounts:
+        return self._services.counts.setdefault(job.letters.group_id, LetterCounts())
 
     def _copies_records(self, group_id: str) -> bool:
         own = self._image.config(ResourceType.GROUP, group_id)
@@ -157,6 +170,7 @@ class DeadLetterWriter:
         self._end_turn()
         if code is ErrorCode.NONE:
             job.attempts = 0
+            self._counts(job).records += last + 1 - job.following
             job.following = last + 1
             if last < job.letters.last_offset:
                 self._ready.append(job)
@@ -166,6 +180,7 @@ class DeadLetterWriter:
             return
         job.attempts += 1
         if not code.retriable or job.attempts >= _ATTEMPTS:
+            self._counts(job).failures += 1
             self._give_up(job, code.name)
             return
         delay_ms = min(_FIRST_DELAY_MS << job.attempts, _LONGEST_DELAY_MS)

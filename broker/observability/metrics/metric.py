@@ -70,10 +70,10 @@ def quantiles(latest: Iterable[float]) -> Sequence[tuple[str, float]]:
 def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
     """Return the metric of `kafka.<room>:type=<type>,name=<name>`, with its other properties as labels.
 
-    Meters, whose names end in PerSec, are counters: Prometheus computes the rate.
+    Meters are counters: Prometheus computes the rate. Their names end in PerSec, with few exceptions.
     """
     mbean = f"kafka.{room}:type={type_},name={name}" + "".join(f",{label}=*" for label in labels)
-    if name.endswith("PerSec"):
+    if name.endswith("PerSec") or kind is Kind.COUNTER:
         name, kind = name.removesuffix("PerSec") + "_total", Kind.COUNTER
     exported = f"kafka_{room}_{type_}_{name}".replace(".", "_").replace("-", "_").lower()
     return Metric(exported, kind, labels, doc, mbean)

@@ -147,6 +147,14 @@ GROUP_OFFSET = Metric("kafka_consumergroup_current_offset", Kind.GAUGE, _GROUP +
 GROUP_LAG = Metric("kafka_consumergroup_lag", Kind.GAUGE, _GROUP + _PARTITION,
     "High watermark minus committed offset.")
 
+_DEAD_LETTERS = "server", "ShareGroupMetrics"
+DEAD_LETTERS = kafka(*_DEAD_LETTERS, "DeadLetterQueueRecordCount", ("group",),
+    "Records written to the dead-letter queue of a share group.", Kind.COUNTER)
+DEAD_LETTER_REQUESTS = kafka(*_DEAD_LETTERS, "DeadLetterQueueTotalProduceRequestsPerSec", ("group",),
+    "Writes to that queue, with those that failed.")
+DEAD_LETTER_FAILURES = kafka(*_DEAD_LETTERS, "DeadLetterQueueFailedProduceRequestsPerSec", ("group",),
+    "Writes to that queue that were given up.")
+
 # -- queries of Spark that pybroker.spark.checkpoints names ------------------------------------------------------------
 _QUERY = ("query",)
 QUERY_OFFSET = own("spark_query_current_offset", _QUERY + _PARTITION, "Offset that the query reads next.")

@@ -9,6 +9,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.dead_letters import LetterCounts
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.external_readers.spark.queries import SparkQueries
     from broker.maintenance.log_cleaner import Cleaner
@@ -92,6 +93,7 @@ class ObservedProcess(Protocol):
     metadata: MetadataCache
     identity: BrokerIdentity
     state: BrokerState
+    dead_letter_counts: dict[str, LetterCounts]
 
     @property
     def main_parts(self) -> MainParts | None:

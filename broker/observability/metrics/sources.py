@@ -42,6 +42,7 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield from partitions(broker, traffic)
     yield from directories(broker)
     yield from queries(broker)
+    yield from dead_letters(broker)
     main = broker.main_parts
     if main is not None:
         yield from cluster(broker, main)
@@ -240,6 +241,14 @@ def groups(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
         yield metric, (), by_kind["classic", state]
     yield table.GROUPS, (), sum(count for (kind, _), count in by_kind.items() if kind == "classic")
     yield table.OFFSETS, (), offsets
+
+
+def dead_letters(broker: ObservedProcess) -> Iterator[Sample]:
+    """Yield what share groups have written to their dead-letter queues."""
+    for group_id, counts in list(broker.dead_letter_counts.items()):
+        yield table.DEAD_LETTERS, (group_id,), counts.records
+        yield table.DEAD_LETTER_REQUESTS, (group_id,), counts.requests
+        yield table.DEAD_LETTER_FAILURES, (group_id,), counts.failures
 
 
 def _high_watermark(broker: ObservedProcess, topic: str, index: int) -> int | None:
