@@ -62,11 +62,10 @@ def read_originals(partition: Partition, first: int, last: int, max_bytes: int) 
     """Read the originals from `first` to `last`, at most `max_bytes` of them.
 
     Records that cannot be read get dead letters without key and value, as in Kafka: larger ones, those in compressed
-    batches that are larger when they are decompressed, and all others behind a part of the log that retention has
-    removed.
+    batches that are larger when they are decompressed, and those before the start of the log.
     """
-    found = Originals(resolved=first - 1)
-    offset = first
+    offset = max(first, partition.log_start_offset)
+    found = Originals(resolved=min(offset - 1, last))
     while offset <= last and not found.is_full and found.size_bytes < max_bytes:
         following = _collect(found, _read(partition, offset), offset, last, max_bytes)
         if following <= offset and not found.is_full:

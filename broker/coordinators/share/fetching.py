@@ -200,7 +200,9 @@ class ShareFetchAttempt:
         share = self._shares.get(self._group_id, partition)
         self._keys.append(share)
         try:
-            share.in_flight.begin_at(partition.log_start_offset)
+            # As in Kafka, the removal of records shows at the first read of one; those that are acquired stay so.
+            if share.in_flight.fetch_offset < partition.log_start_offset:
+                share.in_flight.begin_at(partition.log_start_offset)
             return self._read_log(share, partition, budget)
         except OffsetOutOfRange:  # it begins behind the end of the log: there is no record yet
             return None

@@ -157,7 +157,6 @@ class SharePartitions:
             if start_offset == UNINITIALIZED:
                 start_offset = self._first_offset(key, partition, self.settings(group_id))
             in_flight = InFlight(state, start_offset)
-            in_flight.begin_at(partition.log_start_offset)
         except StateLoading:
             raise
         except Exception as error:
@@ -238,7 +237,6 @@ class SharePartitions:
         where another process writes the state. If that write fails, the Deferred fails with Refused, and the state in
         memory is dropped.
         """
-        share.in_flight.begin_at(share.partition.log_start_offset)
         changes, renewals = share.in_flight.plan(member_id, batches, settings.limits, may_renew=settings.may_renew)
         written = None
         if changes:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from broker.coordinators.share.dead_letter_records import build_batch, read_originals
-from broker.coordinators.share.dead_letters import DeadLetters
+from broker.coordinators.share.dead_letters import DeadLetters, LetterCounts
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.records.batch import iter_batches
@@ -117,10 +117,11 @@ def test_records_whose_deliveries_are_used_up(broker, member):
     assert letters(broker) == [("0", "2", EXHAUSTED), ("1", "2", EXHAUSTED)]
 
 
-def test_level_1_has_no_dead_letters(broker, member):
-    broker.controller.image.features["share.version"] = 1
+@pytest.mark.parametrize(("level", "queue"), [(1, QUEUE), (2, "")])
+def test_without_level_or_queue_no_writer_is_made(broker, member, level, queue):
+    broker.controller.image.features["share.version"] = level
     broker.create(QUEUE, 1, **ENABLED)
-    use_queue(member)
+    use_queue(member, queue)
     broker.fill(1)
     member.acquire()
     member.acknowledge((0, 0, REJECT))
@@ -203,6 +204,7 @@ def test_retries_end_after_five_attempts(broker, member, monkeypatch, caplog):
         broker.advance(1_000)
         broker.settle()
     assert len(codes) == 5
+    assert broker.dead_letter_counts == {"g": LetterCounts(records=0, requests=5, failures=1)}
     assert "Records 0 to 1 of t-0 are archived for share group g without dead letters" in caplog.text
     assert member.read().endswith("[(0, 1, 4, 1)]")
 
@@ -244,6 +246,65 @@ def test_originals_that_retention_has_removed(broker):
     broker.fill(2, 2)
     source = broker.partition("t")
     source.delete_records(2)
+    found = read_originals(source, 0, 3, 1 << 20)
+    assert (sorted(found.records), found.resolved) == ([2, 3], 3)
+    source.delete_records(4)
     found = read_originals(source, 1, 3, 1 << 20)
     assert (found.records, found.resolved) == ({}, 3)
-    assert sorted(read_originals(source, 2, 3, 1 << 20).records) == [2, 3]
+
+
+def test_letters_of_acquired_records_that_the_log_has_lost(broker, member):
+    """As in Kafka, a letter of such a record has neither key nor value."""
+    broker.create(QUEUE, 1, **ENABLED)
+    use_queue(member, copy=True)
+    broker.fill(2, 2)
+    assert member.acquire() == [(0, 3, 1)]
+    broker.partition("t").delete_records(2)
+    member.acknowledge((1, 2, REJECT))
+    work(broker)
+    assert [(record.key, record.value) for record in broker.records(QUEUE)] == [(None, None), (None, b"v")]
+    assert member.read().endswith(" 0 [(1, 2, 4, 1)]")
+
+
+def test_available_records_that_the_log_has_lost_get_no_letters(broker, member):
+    """As in Kafka, the next fetch moves the start offset over them, and over those that are acquired."""
+    broker.create(QUEUE, 1, **ENABLED)
+    use_queue(member)
+    broker.fill(2, 2)
+    member.acquire()
+    member.acknowledge((0, 0, RELEASE))
+    broker.partition("t").delete_records(2)
+    assert member.acquire(wait_ms=0) == []
+    member.acknowledge((1, 2, REJECT))
+    work(broker)
+    assert letters(broker) == [("2", "1", REJECTED)]
+    assert member.read().endswith(" 2 [(2, 2, 4, 1)]")
+
+
+def test_changes_of_levels_settings_and_topics_are_seen(broker, member):
+    """The writer keeps nothing of the metadata between two letters."""
+    use_queue(member)
+    broker.fill(6)
+    assert member.acquire() == [(0, 5, 1)]
+
+    def reject(offset):
+        member.acknowledge((offset, offset, REJECT))
+        work(broker)
+
+    reject(0)  # there is no topic
+    broker.create(QUEUE, 1, **ENABLED)
+    reject(1)
+    broker.controller.alter_config(ResourceType.TOPIC, QUEUE, {"errors.deadletterqueue.group.enable": "false"})
+    broker.settle()
+    reject(2)
+    broker.create("dlq.other", 1, **ENABLED)
+    use_queue(member, "dlq.other", copy=True)
+    reject(3)
+    broker.controller.image.features["share.version"] = 1
+    reject(4)
+    broker.controller.image.features["share.version"] = 2
+    reject(5)
+    assert letters(broker) == [("1", "1", REJECTED)]
+    assert letters(broker, "dlq.other") == [("3", "1", REJECTED), ("5", "1", REJECTED)]
+    assert [record.value for record in broker.records("dlq.other")] == [b"v", b"v"]
+    assert broker.dead_letter_counts == {"g": LetterCounts(records=3, requests=3)}
