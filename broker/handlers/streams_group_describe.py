@@ -14,7 +14,7 @@ from broker.requests.served_api import Reply, handles
 from coordinator.group.shard import GroupShard
 from coordinator.group.streams.describe import describe
 from coordinator.group.streams.descriptions import describe as add_description
-from coordinator.group.streams.leave import existing_group
+from coordinator.group.streams.membership import existing_group
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct
 

@@ -3,8 +3,8 @@
 Versions: v1 a wider acceptable lag, the status MISSING_CLIENT_TAGS (KAFKA-20744), requests for the description of the
 topology (KIP-1331).
 
-Not served: static members, warm-up tasks; as in Apache Kafka 4.4, other topologies than the first and regular
-expressions for source topics.
+Not served, as in Apache Kafka 4.4: warm-up tasks, other topologies than the first, regular expressions for source
+topics.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -18,13 +17,18 @@ from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT, Endpoint, KeyValue
+from protocol.messages.streams_group_topology_description_update import (
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+    TopologyDescription,
+)
+from tests.support.brokers_of_4_4 import needs_4_4
 from tests.support.groups import subscription
-from tests.support.kafka_releases import Kafka43
 from tests.support.pairs import Pair
 from tests.support.scale import scaled
-from tests.support.settled import wait_for_topic
-from tests.support.streams_groups import internal, subtopology, topology
+from tests.support.streams_groups import counted, internal, subtopology, topology
 from tests.support.streams_session import PROPERTIES, StreamsSession, has_topics
+
+pytestmark = needs_4_4
 
 Scenario = Callable[[Pair, StreamsSession, str], None]
 ALL = {"0": [0, 1, 2], "1": [0, 1, 2]}
@@ -32,31 +36,9 @@ ALL = {"0": [0, 1, 2], "1": [0, 1, 2]}
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    made = Pair(tmp_path_factory.mktemp("streams"), {**PROPERTIES, "group.streams.max.size": "4"}, kafka=Kafka43)
+    made = Pair(tmp_path_factory.mktemp("streams"), {**PROPERTIES, "group.streams.max.size": "4"})
     yield made
     made.close()
-
-
-def counted(t: str, **fields: Any) -> Any:
-    """Return a word count: a repartition topic and a store."""
-    return topology(
-        subtopology("0", [t], sinks=[f"{t}-rep"]),
-        subtopology(
-            "1",
-            repartition=[internal(f"{t}-rep")],
-            changelogs=[internal(f"{t}-log", cleanup_policy="compact", retention_ms="1000")],
-        ),
-        **fields,
-    )
-
-
-def enter(pair: Pair, s: StreamsSession, t: str, member_id: str = "a", **fields: Any) -> None:
-    """Let the first member join, which gets all tasks."""
-    s.beat(member_id, 0, told=counted(t), **fields)
-    for broker in pair.brokers:
-        for name in (f"{t}-rep", f"{t}-log"):
-            wait_for_topic(broker, name, 3)
-    s.beat(member_id, 2, active={}, until=has_topics)
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------
@@ -66,9 +48,7 @@ def live_and_leave(pair: Pair, s: StreamsSession, t: str) -> None:
     """One member from its first heartbeat to its last, and the group's end."""
     s.beat("a", 0, told=counted(t))
     s.describe()
-    for broker in pair.brokers:
-        for name in (f"{t}-rep", f"{t}-log"):
-            wait_for_topic(broker, name, 3)
+    s.wait_for_internal_topics(t)
     s.beat("a", 2, active={}, until=has_topics)
     s.describe()
     s.beat("a", 3, active=ALL)
@@ -87,7 +67,7 @@ def live_and_leave(pair: Pair, s: StreamsSession, t: str) -> None:
 
 def hand_over(pair: Pair, s: StreamsSession, t: str) -> None:
     """Others get their share once the first one has given it up; a process never has a task twice."""
-    enter(pair, s, t)
+    s.enter(t)
     s.beat("b", 0, told=counted(t))
     s.describe()
     s.beat("a", 3, active=ALL)
@@ -108,7 +88,7 @@ def hand_over(pair: Pair, s: StreamsSession, t: str) -> None:
 
 def standbys(pair: Pair, s: StreamsSession, t: str) -> None:
     """Replicas of tasks with state, by the group's own configuration; endpoints list them, too."""
-    enter(pair, s, t, user_endpoint=Endpoint(host="h1", port=1), client_tags=[KeyValue(key="z", value="1")])
+    s.enter(t, user_endpoint=Endpoint(host="h1", port=1), client_tags=[KeyValue(key="z", value="1")])
     interval_ms = s.configure(streams_num_standby_replicas=1)
     s.beat("a", 3, active=ALL, until=lambda answer: answer.heartbeat_interval_ms == interval_ms)
     s.beat("b", 0, told=counted(t), user_endpoint=Endpoint(host="h2", port=65_535), rack_id="r")
@@ -127,13 +107,13 @@ def standbys(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def bad_requests(pair: Pair, s: StreamsSession, t: str) -> None:
-    """Invalid heartbeats. Offsets of tasks, which only 4.4 accepts, are in tests/unit."""
+    """Invalid heartbeats."""
     told = counted(t)
     for member_id, epoch, fields in (
         ("", 0, {"told": told}),
         ("m", 0, {"told": told, "group_id": " "}),
         ("m", 0, {"told": told, "rack_id": ""}),
-        ("m", 0, {"told": told, "instance_id": "i"}),
+        ("m", 0, {"told": told, "instance_id": " "}),
         ("m", 0, {"told": told, "rebalance_timeout_ms": -1}),
         ("m", 0, {"told": told, "active": {"0": [0]}}),
         ("m", 0, {"told": told, "standby": {"0": [0]}}),
@@ -142,6 +122,7 @@ def bad_requests(pair: Pair, s: StreamsSession, t: str) -> None:
         ("m", 1, {}),
         ("m", -1, {}),
         ("m", -2, {}),
+        ("m", -2, {"instance_id": "i"}),
         ("m", -3, {}),
         ("m", 0, {"told": topology(subtopology("0", [t], expressions=["x.*"]))}),
         ("m", 0, {"told": topology(subtopology("0", ["__consumer_offsets", t]))}),
@@ -173,7 +154,7 @@ def bad_requests(pair: Pair, s: StreamsSession, t: str) -> None:
 
 def fenced(pair: Pair, s: StreamsSession, t: str) -> None:
     """Wrong epochs, tasks and topologies."""
-    enter(pair, s, t)
+    s.enter(t)
     s.beat("b", 0, told=counted(t))
     s.follow("a")
     s.follow("a")
@@ -272,7 +253,7 @@ def sources_come_and_go(pair: Pair, s: StreamsSession, t: str) -> None:
 
 def shutdown(pair: Pair, s: StreamsSession, t: str) -> None:
     """One member ends the application for all."""
-    enter(pair, s, t)
+    s.enter(t)
     s.beat("b", 0, told=counted(t))
     s.beat("b", 4, active={}, shutdown_application=True)
     s.follow("a", shutdown_application=True)
@@ -285,7 +266,7 @@ def shutdown(pair: Pair, s: StreamsSession, t: str) -> None:
 def offsets(pair: Pair, s: StreamsSession, t: str) -> None:
     """Only members at their epoch may commit and fetch."""
     s.create_topics({f"{t}-other": 1})
-    enter(pair, s, t)
+    s.enter(t)
     s.beat("b", 0, told=counted(t))
     s.follow("a")
     for epoch in (2, 3, 4, -1):
@@ -348,7 +329,22 @@ def other_kinds(pair: Pair, s: StreamsSession, t: str) -> None:
     s.describe()
 
 
+def descriptions_without_a_plugin(pair: Pair, s: StreamsSession, t: str) -> None:
+    """A broker without a plugin refuses descriptions of topologies (KIP-1331), even from members that do not exist."""
+    s.beat("a", 0, told=topology(subtopology("0", [t])))
+    for group_id, member_id in ((s.group_id, "a"), (s.group_id, "x"), ("none", "a"), ("", "a"), (s.group_id, "")):
+        pair.same(
+            STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+            0,
+            group_id=group_id,
+            member_id=member_id,
+            topology_epoch=0,
+            topology_description=TopologyDescription(subtopologies=[], global_stores=[]),
+        )
+
+
 SCENARIOS: list[Scenario] = [
+    descriptions_without_a_plugin,
     other_kinds,
     live_and_leave,
     hand_over,
@@ -375,7 +371,7 @@ def test_random_members_get_the_same_tasks(pair: Pair, name: str) -> None:
     for round_number in range(scaled(2)):
         t = f"{name}-{round_number}"
         s = StreamsSession(pair, t, {t: 3})
-        enter(pair, s, t)
+        s.enter(t)
         interval_ms = s.configure(streams_num_standby_replicas=random.randrange(3))
         s.beat("a", 3, active=ALL, until=lambda answer, wanted=interval_ms: answer.heartbeat_interval_ms == wanted)  # type: ignore[misc]
         there = {"a"}

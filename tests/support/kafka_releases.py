@@ -11,20 +11,15 @@ from tests.support.java import QUICK, java_command
 
 
 @functools.cache
-def release_jars(version: str) -> tuple[Path, ...]:
-    """Return the jars of that release and their dependencies."""
+def release_classpath(version: str) -> Path:
+    """Return the jars of that release and their dependencies as one entry of a class path."""
     artifacts = (
         Artifact("org.apache.kafka", "kafka_2.13", version),
         Artifact("org.apache.kafka", "kafka-tools", version),
         Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
         Artifact("org.apache.logging.log4j", "log4j-core", "2.25.4"),
     )
-    return tuple(resolve(f"kafka-{version}", artifacts, transitive=True))
-
-
-def release_classpath(version: str) -> Path:
-    """Return the jars of that release as one entry of a class path."""
-    return release_jars(version)[0].parent / "*"
+    return resolve(f"kafka-{version}", artifacts, transitive=True)[0].parent / "*"
 
 
 class KafkaOfRelease(KafkaBroker):
@@ -43,7 +38,7 @@ class KafkaOfRelease(KafkaBroker):
 
 
 class Kafka43(StandaloneKafka):
-    """Apache Kafka 4.3.1, whose streams groups the broker follows (docs/decisions/streams-groups.md)."""
+    """Apache Kafka 4.3.1."""
 
     def _classpath(self) -> Path:
         return release_classpath("4.3.1")

@@ -68,6 +68,16 @@ def topology(*subtopologies: Struct, epoch: int = 0) -> Struct:
     return Topology(epoch=epoch, subtopologies=list(subtopologies))
 
 
+def counted(t: str, **fields: Any) -> Struct:
+    """Return a word count that reads a topic `t`: a repartition topic and a store."""
+    changelog = internal(f"{t}-log", cleanup_policy="compact", retention_ms="1000")
+    return topology(
+        subtopology("0", [t], sinks=[f"{t}-rep"]),
+        subtopology("1", repartition=[internal(f"{t}-rep")], changelogs=[changelog]),
+        **fields,
+    )
+
+
 #: Lines are split into words, which pass a repartition topic and are counted in a store.
 WORD_COUNT = topology(
     subtopology("0", ["t"], sinks=["app-rep"]),

@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
-from protocol.messages.incremental_alter_configs import (
-    INCREMENTAL_ALTER_CONFIGS,
-)
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
@@ -21,8 +19,9 @@ from protocol.schema import Struct
 from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
 from tests.support.pairs import Pair
+from tests.support.settled import wait_for_topic
+from tests.support.streams_groups import counted, subtopology, task_map, topology
 from tests.support.streams_groups import request as heartbeat_fields
-from tests.support.streams_groups import subtopology, task_map, topology
 
 #: targets are computed at once, and no member expires on a slow machine
 PROPERTIES = {
@@ -88,6 +87,18 @@ class StreamsSession:
             found.append(_told(answer))
         return self._same(f"{member_id} at {epoch} {fields}", found)
 
+    def enter(self, t: str, member_id: str = "a", **fields: Any) -> None:
+        """Let the first member join, which gets all tasks."""
+        self.beat(member_id, 0, told=counted(t), **fields)
+        self.wait_for_internal_topics(t)
+        self.beat(member_id, 2, active={}, until=has_topics)
+
+    def wait_for_internal_topics(self, t: str) -> None:
+        """Wait for the internal topics of the word count that reads `t`."""
+        for broker in self._pair.brokers:
+            for name in (f"{t}-rep", f"{t}-log"):
+                wait_for_topic(broker, name, 3)
+
     def follow(self, member_id: str, **fields: Any) -> dict[str, Any]:
         """Send a heartbeat of a member that has exactly its assigned tasks."""
         (member,) = [each for each in self.describe()["members"] if each["member_id"] == member_id]
@@ -109,7 +120,11 @@ class StreamsSession:
         found = []
         for broker in self._pair.brokers:
             answer = self._pair.client(broker).call(
-                STREAMS_GROUP_DESCRIBE, 0, group_ids=[wanted], include_authorized_operations=True
+                STREAMS_GROUP_DESCRIBE,
+                1,
+                group_ids=[wanted],
+                include_authorized_operations=True,
+                include_topology_description=True,
             )
             found.append(_described(answer.groups[0]))
         return found
@@ -149,8 +164,9 @@ class StreamsSession:
 
     def _beat(self, broker: RunningBroker, member_id: str, epoch: int, **fields: Any) -> Struct:
         fields.setdefault("group_id", self.group_id)
+        version = fields.pop("version", 1)
         sent = heartbeat_fields(member_id, epoch, **fields)
-        return self._pair.client(broker).call(STREAMS_GROUP_HEARTBEAT, 0, **sent)
+        return self._pair.client(broker).call(STREAMS_GROUP_HEARTBEAT, version, **sent)
 
     def _has_coordinator(self, broker: RunningBroker) -> bool:
         client = self._pair.client(broker)
@@ -166,34 +182,20 @@ class StreamsSession:
 
 
 def _told(answer: Struct) -> dict[str, Any]:
-    """Return the whole answer; endpoints are sorted by host: Kafka orders them by a hash table."""
-    found = {name: getattr(answer, name) for name in ("error_code", "error_message", "member_id", "member_epoch")}
+    """Return the whole answer; tasks and endpoints in any order: that of Kafka depends on hash tables."""
+    found: dict[str, Any] = _plain(answer)
     found |= {name: task_map(getattr(answer, name)) for name in ("active_tasks", "standby_tasks", "warmup_tasks")}
-    found["interval"] = answer.heartbeat_interval_ms
-    found["status"] = [(each.status_code, each.status_detail) for each in answer.status]
-    found["endpoint_epoch"] = answer.endpoint_information_epoch
-    endpoints = answer.partitions_by_user_endpoint
-    if endpoints is not None:
-        found["endpoints"] = sorted(
-            (
-                each.user_endpoint.host,
-                each.user_endpoint.port,
-                sorted((part.topic, sorted(part.partitions)) for part in each.active_partitions),
-                sorted((part.topic, sorted(part.partitions)) for part in each.standby_partitions),
-            )
-            for each in endpoints
-        )
+    endpoints = found["partitions_by_user_endpoint"] or []
+    for each in endpoints:
+        each["active_partitions"].sort(key=str)
+        each["standby_partitions"].sort(key=str)
+    endpoints.sort(key=str)
     return found
 
 
 def _described(group: Struct) -> dict[str, Any]:
-    """Return the whole description; members are sorted by id.
-
-    The assignment epoch of an empty group is left out: 4.4 raises it to that of the group, and 4.3 does not.
-    """
+    """Return the whole description; members are sorted by id."""
     found: dict[str, Any] = _plain(group)
-    if found["group_state"] == "Empty":
-        del found["assignment_epoch"]
     found["members"].sort(key=lambda member: member["member_id"])
     for member in found["members"]:
         for each in ("assignment", "target_assignment"):

@@ -6,8 +6,15 @@ A request that fails a check raises Refused. The messages are Kafka's, because c
 from __future__ import annotations
 
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, Owned
-from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
+from coordinator.group.consumer.member import ConsumerMember, Owned
+from coordinator.group.modern.checks import (
+    ABANDON,
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    bad_request,
+    check_not_blank,
+)
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings
 from protocol.error_codes import ErrorCode
@@ -78,29 +85,3 @@ def is_within(reported: list[Struct], owned: Owned) -> bool:
         topic.topic_id in owned and all(partition in owned[topic.topic_id] for partition in topic.partitions)
         for topic in reported
     )
-
-
-def check_instance_is_known(member: ConsumerMember | None, instance_id: str) -> ConsumerMember:
-    """Return the member. Raises Refused UNKNOWN_MEMBER_ID if no member has the instance id."""
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    return member
-
-
-def check_instance_is_free(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """Raise Refused UNRELEASED_INSTANCE_ID unless the holder of the instance id has left temporarily."""
-    if holder.epoch != STATIC_LEAVE_EPOCH:
-        raise Refused(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
-            f" owned by {holder.member_id} member.",
-        )
-
-
-def check_instance_is_ours(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """Raise Refused FENCED_INSTANCE_ID if another member holds the instance id."""
-    if holder.member_id != member_id:
-        raise Refused(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
-        )

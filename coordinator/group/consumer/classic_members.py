@@ -24,7 +24,7 @@ from coordinator.group.consumer.leave import remove_members
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from coordinator.group.consumer.membership import subscribe_dynamic, subscribe_static
 from coordinator.group.consumer.target import MemberTarget
-from coordinator.group.modern.checks import member_of
+from coordinator.group.modern.checks import check_instance_is_known, check_instance_is_ours, member_of
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -216,9 +216,9 @@ def find_leaving(group: ConsumerGroup, identity: Struct) -> ConsumerMember:
     instance_id = identity.group_instance_id
     if instance_id is None:
         return member_of(group, identity.member_id)
-    member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
+    member = check_instance_is_known(group.static_member(instance_id), instance_id)
     if identity.member_id:
-        checks.check_instance_is_ours(member, identity.member_id, instance_id)
+        check_instance_is_ours(member, identity.member_id, instance_id)
     return member
 
 
@@ -229,8 +229,8 @@ def check_member(
     if instance_id is None:
         member = member_of(group, member_id)
     else:
-        member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
-        checks.check_instance_is_ours(member, member_id, instance_id)
+        member = check_instance_is_known(group.static_member(instance_id), instance_id)
+        check_instance_is_ours(member, member_id, instance_id)
     if member.classic is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
     if generation != member.epoch:

@@ -14,14 +14,7 @@ from coordinator.group.consumer import checks
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.leave import leave
-from coordinator.group.consumer.member import (
-    JOINING_EPOCH,
-    LEAVING_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    ConsumerMember,
-    Owned,
-    Reported,
-)
+from coordinator.group.consumer.member import ConsumerMember, Owned, Reported
 from coordinator.group.consumer.membership import find_group, subscribe_dynamic, subscribe_static
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.consumer.reconcile import Reconciliation
@@ -29,6 +22,7 @@ from coordinator.group.consumer.records import PARTITION_METADATA, current_recor
 from coordinator.group.consumer.regex import RegexChange, must_resolve, remember_check, update_regexes
 from coordinator.group.consumer.target import MemberTarget, next_target
 from coordinator.group.modern.caller import Caller
+from coordinator.group.modern.checks import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct

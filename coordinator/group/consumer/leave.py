@@ -7,15 +7,19 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from coordinator.clock import Now
-from coordinator.group.consumer import checks
 from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.downgrade import can_downgrade, downgrade
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import NOTHING, STATIC_LEAVE_EPOCH, ConsumerMember
+from coordinator.group.consumer.member import NOTHING, ConsumerMember
 from coordinator.group.consumer.membership import existing_group
 from coordinator.group.consumer.metadata_hash import metadata_hash
-from coordinator.group.modern.checks import member_of
+from coordinator.group.modern.checks import (
+    STATIC_LEAVE_EPOCH,
+    check_instance_is_known,
+    check_instance_is_ours,
+    member_of,
+)
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
@@ -28,8 +32,8 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
     if instance_id is None:
         member = member_of(group, request.member_id)
     else:
-        member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
-        checks.check_instance_is_ours(member, request.member_id, instance_id)
+        member = check_instance_is_known(group.static_member(instance_id), instance_id)
+        check_instance_is_ours(member, request.member_id, instance_id)
     draft = Draft(shard, group, now)
     if request.member_epoch == STATIC_LEAVE_EPOCH and instance_id is not None:
         effects.note("group %s: static member %s (%s) has left temporarily", group_id, member.member_id, instance_id)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import field
 
 from coordinator.group.classic.member_protocol import MemberProtocol
+from coordinator.group.modern.checks import JOINING_EPOCH
 
 #: Topic id -> partition -> the epoch at which the member got it.
 Owned: TypeAlias = Mapping[bytes, Mapping[int, int]]
@@ -21,10 +22,6 @@ Owned: TypeAlias = Mapping[bytes, Mapping[int, int]]
 Reported: TypeAlias = Mapping[bytes, Collection[int]]
 
 NOTHING: Owned = MappingProxyType({})
-#: Epochs with a special meaning in requests; the middle one also marks a static member that left temporarily.
-JOINING_EPOCH = 0
-LEAVING_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
 
 
 class MemberState(IntEnum):

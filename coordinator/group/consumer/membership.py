@@ -7,13 +7,18 @@ from msgspec.structs import replace
 from coordinator.clock import Now
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.state import GroupState
-from coordinator.group.consumer import checks
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import JOINING_EPOCH, ConsumerMember
+from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.records import current_record, member_record, member_tombstones, target_record
 from coordinator.group.consumer.upgrade import upgrade
-from coordinator.group.modern.checks import member_of
+from coordinator.group.modern.checks import (
+    JOINING_EPOCH,
+    check_instance_is_free,
+    check_instance_is_known,
+    check_instance_is_ours,
+    member_of,
+)
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
@@ -72,13 +77,13 @@ def subscribe_static(
     group = draft.group
     holder = group.static_member(instance_id)
     if not is_joining:
-        holder = checks.check_instance_is_known(holder, instance_id)
-        checks.check_instance_is_ours(holder, member_id, instance_id)
+        holder = check_instance_is_known(holder, instance_id)
+        check_instance_is_ours(holder, member_id, instance_id)
         return holder
     if holder is None:
         return group.members.get(member_id) or ConsumerMember(member_id)
     if not uses_classic_protocol and not holder.uses_classic_protocol:
-        checks.check_instance_is_free(holder, member_id, instance_id)
+        check_instance_is_free(holder, member_id, instance_id)
     heir = replace(holder, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=0)
     draft.records += member_tombstones(group.group_id, holder.member_id)
     draft.records.append(member_record(group.group_id, heir))

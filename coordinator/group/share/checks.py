@@ -5,11 +5,11 @@ A request that fails a check raises Refused. The messages are Kafka's, because c
 
 from __future__ import annotations
 
-from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
+from coordinator.group.modern.checks import ABANDON, JOINING_EPOCH, LEAVING_EPOCH, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMember
+from coordinator.group.share.member import ShareMember
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 

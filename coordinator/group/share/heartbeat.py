@@ -15,14 +15,14 @@ from coordinator.group.assignors.spec import Target
 from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.modern.caller import Caller
-from coordinator.group.modern.checks import member_of
+from coordinator.group.modern.checks import JOINING_EPOCH, LEAVING_EPOCH, member_of
 from coordinator.group.modern.interval import is_too_early
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import assignor, checks
 from coordinator.group.share.draft import Draft
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.leave import leave
-from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMember
+from coordinator.group.share.member import ShareMember
 from coordinator.group.share.records import (
     current_record,
     member_record,

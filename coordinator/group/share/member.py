@@ -9,11 +9,9 @@ import msgspec
 from msgspec import field
 
 from coordinator.group.assignors.spec import Target
+from coordinator.group.modern.checks import JOINING_EPOCH
 
 NOTHING: Mapping[bytes, frozenset[int]] = MappingProxyType({})
-#: Epochs with a special meaning in requests.
-JOINING_EPOCH = 0
-LEAVING_EPOCH = -1
 
 
 class ShareMember(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """The sticky task assignor: tasks stay with their member or process, as far as all members get equally many.
 
-An active task goes to its last member, else to a member that had a standby of it, else to the process with the least
-load. Then each subtopology with state gets its standbys, on processes other than that of the active task.
+An active task goes to the member that has it, else to one that has a standby or reported offsets of it, else to the
+process with the least load. Then each subtopology with state gets its standbys, on processes other than that of the
+active task. Members with a standby come before those that only reported offsets, each with the highest offsets first.
 
 The load of a process is its number of tasks divided by its number of members. Ties are broken as in Kafka, by Java's
 hash tables and heaps, so that tasks do not move when a group moves between a Kafka broker and this one.
@@ -9,14 +10,16 @@ hash tables and heaps, so that tasks do not move when a group moves between a Ka
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator.group.assignors.java_order import member_order, string_rank
 from coordinator.group.streams.java_heap import JavaHeap
-from coordinator.group.streams.tasks import NO_TASKS, Tasks, each_task, task_set
-from protocol.java_order import hash_order, java_hash
+from coordinator.group.streams.tasks import NO_TASKS, Tasks, by_subtopology, each_task
+from protocol.java_order import grown, hash_order, java_hash
 
 
 class SubtopologySpec(NamedTuple):
@@ -27,10 +30,11 @@ class SubtopologySpec(NamedTuple):
 
 
 class MemberSpec(NamedTuple):
-    """The process of a member, and its last target."""
+    """The process of a member, its tasks, and the offsets that it reported, by subtopology and partition."""
 
     process_id: str
-    target: Tasks
+    assigned: Tasks
+    offsets: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
 
 class Task(NamedTuple):
@@ -43,6 +47,14 @@ class Task(NamedTuple):
 class _Holder(NamedTuple):
     member_id: str
     process: _Process
+
+
+class _Candidate(NamedTuple):
+    """A member with the state of a task: of a standby (0) or of an earlier task (1), and minus its offsets."""
+
+    rank: int
+    minus_offsets: int
+    holder: _Holder
 
 
 def assign(
@@ -132,18 +144,24 @@ class _Assignment:
         self._standby_count = standby_count
         processes: dict[str, _Process] = {}
         self._had_active: dict[Task, _Holder] = {}
-        self._had_standby: dict[Task, list[_Holder]] = {}
+        candidates: dict[Task, list[_Candidate]] = {}
+        resized_for = 0
         for member_id in member_order(members):
             spec = members[member_id]
+            resized_for = len(processes)
             process = processes.setdefault(spec.process_id, _Process())
             process.counts[member_id] = 0
             holder = _Holder(member_id, process)
-            for name in each_task(spec.target.active):
+            for name in each_task(spec.assigned.active):
                 self._had_active[Task(*name)] = holder
-            for name in each_task(spec.target.standby):
-                self._had_standby.setdefault(Task(*name), []).append(holder)
-        buckets = _sized(len(members), len(processes))
-        self._processes = [processes[each] for each in hash_order(list(processes), java_hash, buckets)]
+            for task, rank, offsets in _states(spec):
+                candidates.setdefault(task, []).append(_Candidate(rank, -offsets, holder))
+        self._had_state = {
+            task: [each.holder for each in sorted(found, key=itemgetter(0, 1))] for task, found in candidates.items()
+        }
+        # Java's `computeIfAbsent` makes room for the keys before the new one only, and puts that first in its bucket.
+        buckets = grown(resized_for, 1 << (len(members) - 1).bit_length())
+        self._processes = [processes[each] for each in hash_order([*reversed(processes)], java_hash, buckets)]
         active_count = sum(spec.task_count for spec in subtopologies.values())
         stateful_count = sum(spec.task_count for spec in subtopologies.values() if spec.is_stateful)
         self._active_quota = _Quota(active_count, len(members))
@@ -160,8 +178,8 @@ class _Assignment:
         for process in self._processes:
             for member_id in process.counts:
                 targets[member_id] = Tasks(
-                    _by_subtopology(process.active.get(member_id, [])),
-                    _by_subtopology(process.standby.get(member_id, [])),
+                    by_subtopology(process.active.get(member_id, [])),
+                    by_subtopology(process.standby.get(member_id, [])),
                 )
         return targets
 
@@ -170,7 +188,7 @@ class _Assignment:
     def _assign_active(self, tasks: list[Task]) -> None:
         tasks.sort(key=_by_partition)
         tasks = self._keep_active(tasks, self._had_active.get)
-        tasks = self._keep_active(tasks, lambda task: _least_loaded(self._had_standby.get(task), None))
+        tasks = self._keep_active(tasks, lambda task: _least_loaded(self._had_state.get(task, ())))
         tasks.sort(key=_by_name)
         heap = self._by_load()
         for task in tasks:
@@ -217,7 +235,8 @@ class _Assignment:
         holder = self._had_active.get(task)
         if holder is not None and task not in holder.process.tasks and self._has_room(holder):
             return holder
-        holder = _least_loaded(self._had_standby.get(task), task)
+        without = [each for each in self._had_state.get(task, ()) if task not in each.process.tasks]
+        holder = _least_loaded(without)
         return holder if holder is not None and self._has_room(holder) else None
 
     def _has_room(self, holder: _Holder) -> bool:
@@ -244,28 +263,29 @@ class _Assignment:
         return heap
 
 
-def _least_loaded(holders: list[_Holder] | None, task: Task | None) -> _Holder | None:
-    """Return the holder with the least load of its process, then of its own; the first of equals.
+def _states(spec: MemberSpec) -> Iterator[tuple[Task, int, int]]:
+    """Yield the tasks whose state a member has, with the rank of a candidate and the offsets in it."""
+    standbys = {Task(*name) for name in each_task(spec.assigned.standby)}
+    for task in standbys:
+        yield task, 0, spec.offsets.get(task.subtopology_id, {}).get(task.partition, 0)
+    for subtopology_id, offsets in spec.offsets.items():
+        for partition, offset in offsets.items():
+            task = Task(subtopology_id, partition)
+            if task not in standbys:
+                yield task, 1, offset
 
-    None if its process has a copy of the task already.
-    """
+
+def _least_loaded(holders: Sequence[_Holder]) -> _Holder | None:
+    """Return the first holder, or a later one if both the load of its process and its own are lower."""
     if not holders:
         return None
-    first = best = holders[0]
+    best = holders[0]
     load, count = best.process.load, best.process.counts[best.member_id]
     for holder in holders[1:]:
         process = holder.process
-        if process.load < load and task not in process.tasks and process.counts[holder.member_id] < count:
+        if process.load < load and process.counts[holder.member_id] < count:
             best, load, count = holder, process.load, process.counts[holder.member_id]
-    return best if task is None or task not in first.process.tasks else None
-
-
-def _sized(capacity: int, count: int) -> int:
-    """Return the number of buckets of a Java table that was created for `capacity` keys and has `count` keys."""
-    buckets = 1 << (capacity - 1).bit_length()
-    while count * 4 > buckets * 3:
-        buckets *= 2
-    return buckets
+    return best
 
 
 def _tasks(subtopology_id: str, spec: SubtopologySpec) -> list[Task]:
@@ -278,10 +298,3 @@ def _by_name(task: Task) -> tuple[bytes, int]:
 
 def _by_partition(task: Task) -> tuple[int, bytes]:
     return task.partition, string_rank(task.subtopology_id)
-
-
-def _by_subtopology(tasks: list[Task]) -> dict[str, frozenset[int]]:
-    found: dict[str, list[int]] = {}
-    for task in tasks:
-        found.setdefault(task.subtopology_id, []).append(task.partition)
-    return dict(task_set(found))

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
+from coordinator.group.modern.checks import (
+    ABANDON,
+    JOINING_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    bad_request,
+    check_not_blank,
+)
 from coordinator.group.refused import Refused
 from coordinator.group.streams.configured import ConfiguredSubtopology, invalid
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.member import JOINING_EPOCH, STATIC_LEAVE_EPOCH, StreamsMember
+from coordinator.group.streams.member import StreamsMember
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
@@ -46,8 +52,6 @@ def check_request(request: Struct) -> None:
 
 
 def _check_supported(request: Struct) -> None:
-    if request.instance_id is not None:
-        raise bad_request("Static membership is not yet supported.")
     if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
         raise bad_request("Regular expressions for source topics are not supported yet.")
 
@@ -62,8 +66,10 @@ def _check_changelogs(topology: Struct) -> None:
                 )
 
 
-def check_room(group: StreamsGroup, max_size: int) -> None:
-    """Raise Refused GROUP_MAX_SIZE_REACHED if the group has no room for a new member."""
+def check_room(group: StreamsGroup, member_id: str, instance_id: str | None, max_size: int) -> None:
+    """Raise Refused GROUP_MAX_SIZE_REACHED if the group has no room for the member. Known ones may join again."""
+    if instance_id in group.static_members or member_id in group.members:
+        return
     if len(group.members) >= max_size:
         message = f"The streams group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)

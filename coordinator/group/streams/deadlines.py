@@ -19,7 +19,7 @@ def on_deadline(shard: GroupShard, group: StreamsGroup, key: TimerKey, now: Now,
         fence(shard, group, key, "its session timed out", now, effects)
     elif key.kind == "rebalance":
         member = group.members.get(key.member_id)
-        if member is not None and member.state is MemberState.UNREVOKED_TASKS:
+        if member is not None and member.state is MemberState.UNREVOKED_TASKS and member.epoch >= 0:
             fence(shard, group, key, "it did not give its tasks up within its rebalance timeout", now, effects)
 
 

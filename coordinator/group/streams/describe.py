@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.shard import GroupShard
-from coordinator.group.streams.group import StreamsGroup, TaskOffsets
-from coordinator.group.streams.leave import existing_group
+from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import StreamsMember
+from coordinator.group.streams.membership import existing_group
+from coordinator.group.streams.task_offsets import Offsets
 from coordinator.group.streams.tasks import Tasks
 from coordinator.group.streams.topology import TopicInfo
 from protocol.java_order import hash_order, java_hash
@@ -99,7 +100,7 @@ def describe_member(group: StreamsGroup, member: StreamsMember) -> Struct:
     """Describe a member. Its assignment leaves out the tasks that it has to give up."""
     endpoint, has = member.endpoint, member.assigned
     wanted = group.targets.get(member.member_id) or Tasks()
-    reported = group.soft.task_offsets.get(member.member_id, TaskOffsets())
+    reported = group.offsets_of(member.member_id)
     return messages.Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -129,10 +130,11 @@ def describe_member(group: StreamsGroup, member: StreamsMember) -> Struct:
     )
 
 
-def _task_offsets(reported: Iterable[Struct]) -> list[Struct]:
+def _task_offsets(reported: Offsets) -> list[Struct]:
     return [
-        messages.TaskOffset(subtopology_id=each.subtopology_id, partition=each.partition, offset=each.offset)
-        for each in sorted(reported, key=lambda each: (string_rank(each.subtopology_id), each.partition))
+        messages.TaskOffset(subtopology_id=each, partition=partition, offset=reported[each][partition])
+        for each in sorted(reported, key=string_rank)
+        for partition in sorted(reported[each])
     ]
 
 

@@ -14,7 +14,7 @@ from coordinator.group.modern.checks import bad_request, check_not_blank, member
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams.configured import Status
 from coordinator.group.streams.group import NO_DESCRIPTION, Solicitation, StreamsGroup
-from coordinator.group.streams.leave import existing_group
+from coordinator.group.streams.membership import existing_group
 from coordinator.group.streams.records import GROUP, StreamsRecord
 from protocol.messages import streams_group_describe as messages
 from protocol.schema import Struct

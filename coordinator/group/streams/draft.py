@@ -10,11 +10,32 @@ from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.group import StreamsGroup, VolatileState
 from coordinator.group.streams.member import MemberState, StreamsMember
 from coordinator.group.streams.records import group_record
+from coordinator.group.streams.tasks import Tasks
 
 
 @dataclass(slots=True)
 class Draft(ModernDraft[StreamsGroup]):
-    """A decision in progress. `group` is the shard's, or a new one that the records will create."""
+    """A decision in progress. `group` is the shard's, or a new one that the records will create.
+
+    `replaced`: the static member in whose place another one joins.
+    """
+
+    replaced: StreamsMember | None = None
+
+    def members_with(self, member: StreamsMember | None) -> dict[str, StreamsMember]:
+        """Return the members once one of them has changed, joined, or replaced a static member."""
+        members = dict(self.group.members)
+        if self.replaced is not None:
+            del members[self.replaced.member_id]
+        if member is not None:
+            members[member.member_id] = member
+        return members
+
+    def target_of(self, member: StreamsMember) -> Tasks | None:
+        """Return the last target of a member, if it has one. A static member inherits that of the one it replaces."""
+        if self.replaced is not None and self.replaced.instance_id == member.instance_id:
+            return self.group.targets.get(self.replaced.member_id)
+        return self.group.targets.get(member.member_id)
 
     def bump(self, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]) -> None:
         """Move the group to its next epoch."""

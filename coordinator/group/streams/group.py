@@ -6,7 +6,7 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -19,6 +19,7 @@ from coordinator.group.streams import records as stored
 from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.records import Current, GroupEpoch, StreamsRecord
+from coordinator.group.streams.task_offsets import TaskOffsets
 from coordinator.group.streams.tasks import NO_TASKS, OWNS_NOTHING, OwnedTasks, Tasks, each_task
 from coordinator.group.streams.topology import Topology
 from protocol.schema import Struct
@@ -29,6 +30,7 @@ FIRST_EPOCH = 1
 NO_DESCRIPTION = -1
 
 NOBODY: Collection[str] = ()
+NO_OFFSETS = TaskOffsets()
 
 
 class StreamsGroupState(Enum):
@@ -54,20 +56,13 @@ class Solicitation(msgspec.Struct, frozen=True):
     until_ms: float
 
 
-class TaskOffsets(msgspec.Struct, frozen=True):
-    """The positions of a member's tasks in their changelogs, and the ends of these, as the member reports them."""
-
-    offsets: Sequence[Struct] = ()
-    end_offsets: Sequence[Struct] = ()
-
-
 class VolatileState(msgspec.Struct):
     """The state of a group that is not stored.
 
     - `configured`: its topology in the cluster, for the version `checked_version` of the topics.
     - `shutdown_by`: the member that requested the shutdown of the whole application.
-    - `endpoints`: the partitions of each member's endpoint, as of `endpoint_epoch`.
-    - `task_offsets`: by member.
+    - `endpoint_epoch`: the version of the members' endpoints and of their partitions.
+    - `task_offsets`: those that members have reported, by member.
     - `description`: a topology's epoch and description; `solicitation`: the last request for it.
     """
 
@@ -75,7 +70,6 @@ class VolatileState(msgspec.Struct):
     checked_version: int | None = None
     shutdown_by: str | None = None
     endpoint_epoch: int = 0
-    endpoints: dict[str, Struct] = field(default_factory=dict)
     task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
     description: tuple[int, Struct] | None = None
     solicitation: Solicitation | None = None
@@ -95,6 +89,7 @@ class StreamsGroup(ModernGroup):
         "members",
         "metadata_hash",
         "soft",
+        "static_members",
         "stored_description_epoch",
         "target_epoch",
         "target_timestamp_ms",
@@ -109,7 +104,7 @@ class StreamsGroup(ModernGroup):
         self.group_id = group_id
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.validated_topology_epoch = 0
+        self.validated_topology_epoch = -1
         self.assignment_configs: Mapping[str, str] = {}
         self.stored_description_epoch = NO_DESCRIPTION
         self.failed_description_epoch = NO_DESCRIPTION
@@ -117,6 +112,7 @@ class StreamsGroup(ModernGroup):
         self.target_timestamp_ms = 0
         self.topology: Topology | None = None
         self.members: dict[str, StreamsMember] = {}
+        self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Tasks] = {}
         self.soft = VolatileState()
         # (subtopology id, partition) -> process ids
@@ -141,9 +137,17 @@ class StreamsGroup(ModernGroup):
             return StreamsGroupState.STABLE
         return StreamsGroupState.RECONCILING
 
+    def static_member(self, instance_id: str) -> StreamsMember | None:
+        """Return the member with that instance id, or None."""
+        return self.members.get(self.static_members.get(instance_id, ""))
+
     def target_of(self, member_id: str) -> Tasks:
         """Return a member's target."""
         return self.targets.get(member_id, NO_TASKS)
+
+    def offsets_of(self, member_id: str) -> TaskOffsets:
+        """Return the offsets that a member has reported."""
+        return self.soft.task_offsets.get(member_id, NO_OFFSETS)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether the group has members and its application reads the topic."""
@@ -208,7 +212,6 @@ class StreamsGroup(ModernGroup):
         if content is None:
             if old is not None:
                 self._put(old, None)
-                self.soft.endpoints.pop(member_id, None)
                 self.soft.task_offsets.pop(member_id, None)
             if not self.members:
                 self.soft.shutdown_by = None
@@ -239,12 +242,16 @@ class StreamsGroup(ModernGroup):
         if old is not None:
             self._release(old.assigned, old.process_id)
             self._release(old.revoking, old.process_id)
+            if old.instance_id is not None and self.static_members.get(old.instance_id) == old.member_id:
+                del self.static_members[old.instance_id]
             if new is None:
                 del self.members[old.member_id]
         if new is not None:
             self._take(new.assigned, new.process_id)
             self._take(new.revoking, new.process_id)
             self.members[new.member_id] = new
+            if new.instance_id is not None:
+                self.static_members[new.instance_id] = new.member_id
 
     def _take(self, tasks: OwnedTasks, process_id: str) -> None:
         for task in each_task(tasks.active):

@@ -15,21 +15,19 @@ from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import string_rank
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.modern.caller import Caller
-from coordinator.group.modern.checks import member_of
-from coordinator.group.records import GroupRecord
+from coordinator.group.modern.checks import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams import checks
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.endpoints import all_endpoints
-from coordinator.group.streams.group import StreamsGroup, TaskOffsets, VolatileState
+from coordinator.group.streams.group import VolatileState
 from coordinator.group.streams.leave import leave
-from coordinator.group.streams.member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, StreamsMember
+from coordinator.group.streams.member import Endpoint, StreamsMember
+from coordinator.group.streams.membership import find_group, find_member
 from coordinator.group.streams.reconcile import Reconciliation
 from coordinator.group.streams.records import current_record, member_record, topology_record
 from coordinator.group.streams.target import MemberTarget, assignment_configs, next_target
@@ -57,7 +55,8 @@ def heartbeat(
     """Decide a heartbeat.
 
     Raises Refused, without effects: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND (also for a group of
-    another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
+    FENCED_INSTANCE_ID.
     """
     checks.check_request(request)
     if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVE_EPOCH):
@@ -66,14 +65,13 @@ def heartbeat(
     draft = find_group(shard, request.group_id, is_joining, now)
     group, member_id = draft.group, request.member_id
     if is_joining:
-        checks.check_room(group, shard.settings.streams.max_size)
-        old = group.members.get(member_id) or StreamsMember(member_id)
-    else:
-        old = member_of(group, member_id)
+        checks.check_room(group, member_id, request.instance_id, shard.settings.streams.max_size)
+    old = find_member(draft, request)
     checks.check_epoch(old, request)
     member = with_request(old, request, caller)
     topology = update_topology(draft, old, member, request)
-    configured = update_configuration(draft, topology, request, is_changed=member is not old)
+    is_changed = member is not old and (request.instance_id is None or differs_for_targets(old, member))
+    configured = update_configuration(draft, topology, request, is_changed=is_changed)
     configs = assignment_configs(shard, group.group_id)
     target = next_target(draft, member, configured, configs)
     member = reconcile(draft, member, target, request)
@@ -84,29 +82,8 @@ def heartbeat(
     response.status = statuses(draft, member, topology, configured, target, request)
     if api_version >= FIRST_VERSION_KNOWING_MISSING_TAGS:
         response.status += missing_tags(member, shard.cluster.streams_config(group.group_id).rack_aware_tags)
-    if request.task_offsets is not None or request.task_end_offsets is not None:
-        keep_task_offsets(draft, request)
     draft.carry_out(effects)
     return Outcome(response, configured.missing)
-
-
-def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
-    """Return a draft for the group of a heartbeat.
-
-    A member that joins creates a group, or replaces an empty classic one.
-
-    Raises Refused: GROUP_ID_NOT_FOUND.
-    """
-    group = shard.groups.get(group_id)
-    if isinstance(group, StreamsGroup):
-        return Draft(shard, group, now)
-    if group is None:
-        if not is_joining:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        return Draft(shard, StreamsGroup(group_id), now)
-    if is_joining and isinstance(group, ClassicGroup) and group.state is GroupState.EMPTY:
-        return Draft(shard, StreamsGroup(group_id), now, [GroupRecord(group_id, None)])
-    raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------
@@ -115,19 +92,22 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> 
 def with_request(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
     """Return the member with the fields of its heartbeat.
 
-    Fields that were not sent stay; `old` itself if nothing changes.
+    Fields that were not sent stay, except the endpoint of a member that joins; `old` itself if nothing changes.
     """
     timeout_ms, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
+    instance_id = old.instance_id if request.instance_id is None else request.instance_id
     if (
         timeout_ms == -1
-        and endpoint is tags is request.rack_id is request.topology is request.process_id is old.instance_id is None
+        and endpoint is tags is request.rack_id is request.topology is request.process_id is None
+        and old.instance_id == instance_id
         and old.client_id == caller.client_id
         and old.client_host == caller.client_host
     ):
         return old  # as in nearly all heartbeats
+    kept_endpoint = None if request.member_epoch == JOINING_EPOCH else old.endpoint
     updated = replace(
         old,
-        instance_id=None,
+        instance_id=instance_id,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topology_epoch=old.topology_epoch if request.topology is None else request.topology.epoch,
@@ -135,9 +115,19 @@ def with_request(old: StreamsMember, request: Struct, caller: Caller) -> Streams
         client_host=caller.client_host,
         process_id=old.process_id if request.process_id is None else request.process_id,
         client_tags=old.client_tags if tags is None else {tag.key: tag.value for tag in tags},
-        endpoint=old.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        endpoint=kept_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
     )
     return old if updated == old else updated
+
+
+def differs_for_targets(old: StreamsMember, member: StreamsMember) -> bool:
+    """Return whether a static member has changed in a way that the group's targets may depend on."""
+    return (
+        old.topology_epoch != member.topology_epoch
+        or old.rack_id != member.rack_id
+        or old.client_tags != member.client_tags
+        or old.process_id != member.process_id
+    )
 
 
 def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct) -> Topology:
@@ -182,6 +172,10 @@ def update_configuration(draft: Draft, topology: Topology, request: Struct, *, i
     validated = topology.epoch if configured.is_ready else NOT_READY
     if configured.is_ready:
         checks.check_tasks(request, configured.subtopologies or {})
+    offsets = group.offsets_of(request.member_id)
+    reported = offsets.updated(request)
+    if reported is not offsets:
+        group.soft.task_offsets[request.member_id] = reported  # at once: the next targets depend on them
     configs = assignment_configs(draft.shard, group.group_id)
     if is_changed or validated != group.validated_topology_epoch or configs != group.assignment_configs:
         draft.bump(value, validated, configs)
@@ -227,24 +221,17 @@ def answer(
         acceptable_recovery_lag=config.acceptable_recovery_lag,
         task_offset_interval_ms=config.task_offset_interval_ms,
     )
-    known, endpoint_epoch = dict(group.soft.endpoints), group.soft.endpoint_epoch
-    if request.member_epoch == JOINING_EPOCH or member.assigned != old.assigned:
+    has_new_tasks = member.assigned != old.assigned
+    if request.member_epoch == JOINING_EPOCH or has_new_tasks:
         response.active_tasks = task_ids(member.assigned.active)
         response.standby_tasks = task_ids(member.assigned.standby)
         response.warmup_tasks = task_ids(member.assigned.warmup)
-        known.pop(member.member_id, None)
-        if member.endpoint is not None:
-            endpoint_epoch += 1
-    if endpoint_epoch != request.endpoint_information_epoch:
-        known = all_endpoints(group, member, known, configured.subtopologies or {}, shard.cluster)
-        response.partitions_by_user_endpoint = list(known.values())
+    if member.endpoint != old.endpoint or (has_new_tasks and member.endpoint is not None):
+        group.soft.endpoint_epoch += 1
+    if group.soft.endpoint_epoch != request.endpoint_information_epoch:
+        response.partitions_by_user_endpoint = all_endpoints(draft, member, configured.subtopologies or {})
     if group.group_id in shard.groups:
-        response.endpoint_information_epoch = endpoint_epoch
-
-    def remember(soft: VolatileState) -> None:
-        soft.endpoints, soft.endpoint_epoch = known, endpoint_epoch
-
-    draft.remember(remember)
+        response.endpoint_information_epoch = group.soft.endpoint_epoch
     return response
 
 
@@ -300,19 +287,6 @@ def missing_tags(member: StreamsMember, tags: Sequence[str]) -> list[Struct]:
         " 'client.tag.<tagKey>' in your Streams config."
     )
     return [status(Status.MISSING_CLIENT_TAGS, detail)]
-
-
-def keep_task_offsets(draft: Draft, request: Struct) -> None:
-    """Keep the offsets that a member reports, for descriptions of the group."""
-
-    def keep(soft: VolatileState) -> None:
-        known = soft.task_offsets.get(request.member_id, TaskOffsets())
-        soft.task_offsets[request.member_id] = TaskOffsets(
-            known.offsets if request.task_offsets is None else request.task_offsets,
-            known.end_offsets if request.task_end_offsets is None else request.task_end_offsets,
-        )
-
-    draft.remember(keep)
 
 
 def request_shutdown(soft: VolatileState, member_id: str) -> None:

@@ -15,11 +15,6 @@ from msgspec import field
 
 from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks
 
-#: Epochs with a special meaning in requests.
-JOINING_EPOCH = 0
-LEAVING_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2
-
 
 class MemberState(IntEnum):
     """The progress of a member. The values are those in the log."""
@@ -42,7 +37,10 @@ class Endpoint(NamedTuple):
 
 
 class StreamsMember(msgspec.Struct, frozen=True):
-    """A member. `process_id`: the application's process to which the thread belongs."""
+    """A member. `process_id`: the application's process to which the thread belongs.
+
+    A static member has an instance id. While it has left temporarily, its epoch is that of a static leave.
+    """
 
     member_id: str
     epoch: int = 0

@@ -1,12 +1,15 @@
 """The way of a member to its target: first give tasks up, then move to the next epoch, then take free tasks.
 
 It works as for members of consumer groups (see consumer/reconcile.py), except that a process may not have a task twice:
-neither as active and standby, nor as active in two threads while one is still giving it up.
+neither as active and standby, nor as active in two threads while one is still giving it up. A member may change its own
+role in a task at once, because it keeps the task's state: a standby becomes active as soon as the task is free, and an
+active task becomes a standby in the step that gives it up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -14,8 +17,11 @@ from msgspec.structs import replace
 from coordinator.group.refused import Refused
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import MemberState, StreamsMember
-from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks, Tasks, TaskSet
+from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks, Tasks, by_subtopology, each_task
 from protocol.error_codes import ErrorCode
+
+#: A subtopology id and a partition.
+Task: TypeAlias = tuple[str, int]
 
 
 class Reconciliation(msgspec.Struct, frozen=True):
@@ -53,73 +59,126 @@ class Reconciliation(msgspec.Struct, frozen=True):
 
     def _next(self, member: StreamsMember, epoch: int) -> StreamsMember:
         """Revoke tasks that are not in the target; if there are none, move to the target's epoch."""
-        has, target, process_id = member.assigned, self.target, member.process_id
-        active = _split(has.active, target.active, lambda *task: self._is_active_taken(process_id, *task))
-        standby = _split(has.standby, target.standby, lambda *task: self._is_in_process(process_id, *task))
-        warmup = _split(has.warmup, target.warmup, lambda *task: self._is_in_process(process_id, *task))
-        revoking = OwnedTasks(_with_epochs(has.active, active.lost), standby.lost, warmup.lost)
-        kept = OwnedTasks(_with_epochs(has.active, active.kept), standby.kept, warmup.kept)
-        if not revoking.is_empty and self._may_have(revoking):
+        owners = _Owners(self.group, member)
+        active = _Role(member.assigned.active, self.target.active, owners.is_active_taken)
+        standby = _Role(member.assigned.standby, self.target.standby, owners.is_standby_taken)
+        warmup = _Role(member.assigned.warmup, self.target.warmup, owners.is_warmup_taken)
+        standby.take_over(active.had)
+        warmup.convert(standby)
+        standby.convert(warmup)
+        for replica in (standby, warmup):
+            replica.lost -= active.wanted
+        epochs = member.assigned.active
+        revoking = _owned(active.lost, standby.lost, warmup.lost, lambda task: epochs[task[0]][task[1]])
+        must_revoke = not revoking.is_empty and self._may_have(revoking)
+        promoted = frozenset() if must_revoke else active.free
+        for replica in (standby, warmup):
+            replica.kept |= (replica.had & active.wanted) - promoted
+        if must_revoke:
             return replace(
                 member,
                 state=MemberState.UNREVOKED_TASKS,
                 epoch=epoch,
                 previous_epoch=member.epoch,
-                assigned=kept,
+                assigned=_owned(active.kept, standby.kept, warmup.kept, lambda task: epochs[task[0]][task[1]]),
                 revoking=revoking,
             )
         is_waiting = active.is_waiting or standby.is_waiting or warmup.is_waiting
-        given = {each: dict.fromkeys(sorted(active.free[each]), self.target_epoch) for each in active.free}
         return replace(
             member,
             state=MemberState.UNRELEASED_TASKS if is_waiting else MemberState.STABLE,
             epoch=self.target_epoch,
             previous_epoch=member.epoch,
-            assigned=kept.merged(OwnedTasks(given, standby.free, warmup.free)),
+            assigned=_owned(
+                active.kept | active.free,
+                standby.kept | standby.free,
+                warmup.kept | warmup.free,
+                lambda task: epochs.get(task[0], {}).get(task[1], self.target_epoch),
+            ),
             revoking=OWNS_NOTHING,
         )
 
-    def _is_active_taken(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        group = self.group
+
+class _Owners:
+    """Which new tasks a member cannot have yet, because others have them. Its own other roles do not matter."""
+
+    def __init__(self, group: StreamsGroup, member: StreamsMember) -> None:
+        self._group = group
+        self._process_id = member.process_id
+        self._has = member.assigned
+
+    def is_active_taken(self, subtopology_id: str, partition: int) -> bool:
         return (
-            group.active_process(subtopology_id, partition) is not None
-            or process_id in group.standby_processes(subtopology_id, partition)
-            or process_id in group.warmup_processes(subtopology_id, partition)
+            self._group.active_process(subtopology_id, partition) is not None
+            or self._is_standby_of_another(subtopology_id, partition)
+            or self._is_warmup_of_another(subtopology_id, partition)
         )
 
-    def _is_in_process(self, process_id: str, subtopology_id: str, partition: int) -> bool:
-        group = self.group
+    def is_standby_taken(self, subtopology_id: str, partition: int) -> bool:
         return (
-            group.active_process(subtopology_id, partition) == process_id
-            or process_id in group.standby_processes(subtopology_id, partition)
-            or process_id in group.warmup_processes(subtopology_id, partition)
+            (
+                self._group.active_process(subtopology_id, partition) == self._process_id
+                and partition not in self._has.active.get(subtopology_id, ())
+            )
+            or self._process_id in self._group.standby_processes(subtopology_id, partition)
+            or self._is_warmup_of_another(subtopology_id, partition)
         )
 
+    def is_warmup_taken(self, subtopology_id: str, partition: int) -> bool:
+        return (
+            self._group.active_process(subtopology_id, partition) == self._process_id
+            or self._is_standby_of_another(subtopology_id, partition)
+            or self._process_id in self._group.warmup_processes(subtopology_id, partition)
+        )
 
-class _Split(msgspec.Struct, frozen=True):
-    """Tasks to keep, tasks to give up, new tasks that are free, and whether others of the target are not free."""
+    def _is_standby_of_another(self, subtopology_id: str, partition: int) -> bool:
+        """Return whether another member of the process has the standby."""
+        processes = self._group.standby_processes(subtopology_id, partition)
+        return self._process_id in processes and partition not in self._has.standby.get(subtopology_id, ())
 
-    kept: TaskSet
-    lost: TaskSet
-    free: TaskSet
-    is_waiting: bool
-
-
-def _split(has: Mapping[str, Collection[int]], target: TaskSet, is_taken: Callable[[str, int], bool]) -> _Split:
-    kept: dict[str, frozenset[int]] = {}
-    lost: dict[str, frozenset[int]] = {}
-    free: dict[str, frozenset[int]] = {}
-    is_waiting = False
-    for each in {**target, **has}:
-        had, wanted = frozenset(has.get(each, ())), target.get(each, frozenset())
-        new = wanted - had
-        untaken = frozenset(partition for partition in new if not is_taken(each, partition))
-        is_waiting = is_waiting or len(untaken) < len(new)
-        for result, partitions in ((kept, had & wanted), (lost, had - wanted), (free, untaken)):
-            if partitions:
-                result[each] = partitions
-    return _Split(kept, lost, free, is_waiting)
+    def _is_warmup_of_another(self, subtopology_id: str, partition: int) -> bool:
+        processes = self._group.warmup_processes(subtopology_id, partition)
+        return self._process_id in processes and partition not in self._has.warmup.get(subtopology_id, ())
 
 
-def _with_epochs(epochs: Mapping[str, Mapping[int, int]], tasks: TaskSet) -> dict[str, dict[int, int]]:
-    return {each: {partition: epochs[each][partition] for partition in sorted(tasks[each])} for each in tasks}
+class _Role:
+    """The tasks of a member in one role: to keep, to give up, and new ones that are free.
+
+    `is_waiting`: whether others of the target are not free.
+    """
+
+    __slots__ = ("free", "had", "is_waiting", "kept", "lost", "wanted")
+
+    def __init__(
+        self,
+        has: Mapping[str, Collection[int]],
+        target: Mapping[str, Collection[int]],
+        is_taken: Callable[[str, int], bool],
+    ) -> None:
+        self.had = frozenset(each_task(has))
+        self.wanted = frozenset(each_task(target))
+        self.kept = self.had & self.wanted
+        self.lost = self.had - self.wanted
+        new = self.wanted - self.had
+        self.free = frozenset(task for task in new if not is_taken(*task))
+        self.is_waiting = len(self.free) < len(new)
+
+    def take_over(self, tasks: frozenset[Task]) -> frozenset[Task]:
+        """Have new tasks at once that the member has in another role; return these."""
+        taken = self.free & tasks
+        self.free -= taken
+        self.kept |= taken
+        return taken
+
+    def convert(self, other: _Role) -> None:
+        """Have replicas of the other role at once, which the member need not give up."""
+        other.lost -= self.take_over(other.had)
+
+
+def _owned(
+    active: Iterable[Task], standby: Iterable[Task], warmup: Iterable[Task], epoch_of: Callable[[Task], int]
+) -> OwnedTasks:
+    epochs: dict[str, dict[int, int]] = {}
+    for task in sorted(active):
+        epochs.setdefault(task[0], {})[task[1]] = epoch_of(task)
+    return OwnedTasks(epochs, by_subtopology(standby), by_subtopology(warmup))

@@ -19,6 +19,7 @@ from coordinator.group.streams.records import target_epoch_record, target_record
 from coordinator.group.streams.tasks import NO_TASKS, Tasks
 
 STANDBY_REPLICAS = "num.standby.replicas"
+RACK_AWARE_TAGS = "rack.aware.assignment.tags"
 
 
 class MemberTarget(NamedTuple):
@@ -33,8 +34,12 @@ class MemberTarget(NamedTuple):
 
 
 def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
-    """Return the settings that targets depend on."""
-    return {STANDBY_REPLICAS: str(shard.cluster.streams_config(group_id).num_standby_replicas)}
+    """Return the settings whose change makes the group compute its targets again."""
+    config = shard.cluster.streams_config(group_id)
+    configs = {STANDBY_REPLICAS: str(config.num_standby_replicas)}
+    if config.rack_aware_tags:
+        configs[RACK_AWARE_TAGS] = ",".join(config.rack_aware_tags)
+    return configs
 
 
 def delay_first_target(draft: Draft) -> bool:
@@ -59,37 +64,43 @@ def next_target(
     If the group's epoch is ahead, the targets of all members are computed into the draft.
     """
     group, now_ms = draft.group, draft.now.wall_ms
-    member_id = "" if member is None else member.member_id
     if member is not None and delay_first_target(draft):
         return MemberTarget(group.target_epoch, NO_TASKS, "initial rebalance delay")
-    last = MemberTarget(group.target_epoch, group.target_of(member_id))
+    own = None if member is None else draft.target_of(member)
+    last = MemberTarget(group.target_epoch, own or NO_TASKS)
     if group.target_epoch >= draft.epoch:
         return last
     interval_ms = draft.shard.cluster.streams_config(group.group_id).assignment_interval_ms
     if is_too_early(group.target_timestamp_ms, interval_ms, now_ms):
         return last._replace(delayed_by="assignment interval")
-    targets = compute(group, member, configured, configs)
+    members = draft.members_with(member)
+    targets = compute(group, members, configured, configs)
     for each, target in targets.items():
-        if target != group.targets.get(each):
+        if target != draft.target_of(members[each]):
             draft.records.append(target_record(group.group_id, each, target))
     draft.records.append(target_epoch_record(group.group_id, draft.epoch, now_ms))
-    return MemberTarget(draft.epoch, targets.get(member_id, NO_TASKS))
+    return MemberTarget(draft.epoch, NO_TASKS if member is None else targets[member.member_id])
 
 
 def compute(
-    group: StreamsGroup, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
+    group: StreamsGroup,
+    members: Mapping[str, StreamsMember],
+    configured: ConfiguredTopology,
+    configs: Mapping[str, str],
 ) -> dict[str, Tasks]:
-    """Return the targets of all members, with the changed one. While topics are missing, no member gets a task."""
+    """Return the targets of these members. While topics are missing, no member gets a task."""
     from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign  # few brokers have such groups
 
-    members = group.members if member is None else {**group.members, member.member_id: member}
     if not configured.is_ready or configured.subtopologies is None:
         return dict.fromkeys(members, NO_TASKS)
     subtopologies = {
         each: SubtopologySpec(subtopology.task_count, subtopology.is_stateful)
         for each, subtopology in configured.subtopologies.items()
     }
-    specs = {each: MemberSpec(known.process_id, group.target_of(each)) for each, known in members.items()}
+    specs = {
+        each: MemberSpec(known.process_id, known.assigned.tasks, group.offsets_of(each).offsets)
+        for each, known in members.items()
+    }
     return assign(subtopologies, specs, int(configs.get(STANDBY_REPLICAS, 0)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -46,6 +46,11 @@ class OwnedTasks(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         return not (self.active or self.standby or self.warmup)
 
+    @property
+    def tasks(self) -> Tasks:
+        """Return the tasks without their epochs."""
+        return Tasks(task_set(self.active), self.standby, self.warmup)
+
     def overlaps(self, reported: Tasks) -> bool:
         """Return whether any task is among the reported ones, in the same role."""
         return (
@@ -53,13 +58,6 @@ class OwnedTasks(msgspec.Struct, frozen=True):
             or _overlap(self.standby, reported.standby)
             or _overlap(self.warmup, reported.warmup)
         )
-
-    def merged(self, other: OwnedTasks) -> OwnedTasks:
-        """Return these tasks and others."""
-        active = {subtopology: dict(partitions) for subtopology, partitions in self.active.items()}
-        for subtopology, partitions in other.active.items():
-            active.setdefault(subtopology, {}).update(partitions)
-        return OwnedTasks(active, _union(self.standby, other.standby), _union(self.warmup, other.warmup))
 
 
 NO_TASKS = Tasks()
@@ -78,11 +76,13 @@ def each_task(tasks: Mapping[str, Collection[int]]) -> Iterator[tuple[str, int]]
             yield subtopology, partition
 
 
+def by_subtopology(tasks: Iterable[tuple[str, int]]) -> TaskSet:
+    """Return tasks, (subtopology id, partition) each, as an immutable value."""
+    found: dict[str, list[int]] = {}
+    for subtopology, partition in sorted(tasks):
+        found.setdefault(subtopology, []).append(partition)
+    return task_set(found)
+
+
 def _overlap(owned: Mapping[str, Collection[int]], reported: TaskSet) -> bool:
     return any(not partitions.isdisjoint(owned.get(subtopology, ())) for subtopology, partitions in reported.items())
-
-
-def _union(one: TaskSet, other: TaskSet) -> TaskSet:
-    if not other:
-        return one
-    return {each: one.get(each, frozenset()) | other.get(each, frozenset()) for each in {**one, **other}}

@@ -14,8 +14,11 @@ import java.util.TreeSet;
 
 /** Assigns tasks as Apache Kafka's broker does: a streams group a line on stdin, its targets a line on stdout. */
 public final class AssignTasks {
-    /** A member of the group with its tasks. */
-    record Member(String process, Map<String, Set<Integer>> active, Map<String, Set<Integer>> standby) { }
+    /** A member of the group with its tasks, and the offsets that it reported. */
+    record Member(
+        String process, Map<String, Set<Integer>> active, Map<String, Set<Integer>> standby,
+        Map<String, Map<Integer, Long>> offsets
+    ) { }
 
     /** A subtopology: its number of tasks, and whether these have state. */
     record Subtopology(int tasks, boolean isStateful) { }
@@ -32,7 +35,8 @@ public final class AssignTasks {
         Map<String, Member> members = new HashMap<>();
         for (JsonNode member : group.get("members"))
             members.put(member.get("id").asText(), new Member(
-                member.get("process").asText(), tasks(member.get("active")), tasks(member.get("standby"))));
+                member.get("process").asText(), tasks(member.get("active")), tasks(member.get("standby")),
+                offsets(member.get("offsets"))));
         Map<String, Subtopology> subtopologies = new LinkedHashMap<>();
         group.get("subtopologies").fields().forEachRemaining(each -> subtopologies.put(
             each.getKey(), new Subtopology(each.getValue().get(0).asInt(), each.getValue().get(1).asBoolean())));
@@ -49,6 +53,14 @@ public final class AssignTasks {
             each.getValue().forEach(partition -> partitions.add(partition.asInt()));
             found.put(each.getKey(), partitions);
         });
+        return found;
+    }
+
+    private static Map<String, Map<Integer, Long>> offsets(JsonNode offsets) {
+        Map<String, Map<Integer, Long>> found = new HashMap<>();
+        offsets.fields().forEachRemaining(each -> each.getValue().fields().forEachRemaining(offset ->
+            found.computeIfAbsent(each.getKey(), name -> new HashMap<>())
+                .put(Integer.valueOf(offset.getKey()), offset.getValue().asLong())));
         return found;
     }
 

@@ -19,7 +19,7 @@ final class Assignor {
         Map<String, MemberMetadataAndStateImpl> specs = new HashMap<>();
         members.forEach((id, member) -> specs.put(id, new MemberMetadataAndStateImpl(
             Optional.empty(), Optional.empty(), member.process(), Map.of(), member.active(), member.standby(), Map.of(),
-            Map.of(), Map.of())));
+            member.offsets(), Map.of())));
         TopologyDescriber topology = new TopologyDescriber() {
             @Override
             public List<String> subtopologies() {

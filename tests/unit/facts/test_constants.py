@@ -20,9 +20,7 @@ from controller import metadata_log, quorum_state
 from controller.endpoints import SECURITY_PROTOCOLS
 from coordinator.group import offset_commit, offset_fetch
 from coordinator.group.consumer import checks as consumer_checks
-from coordinator.group.consumer import member as consumer_member
-from coordinator.group.share import member as share_member
-from coordinator.group.streams import member as streams_member
+from coordinator.group.modern import checks as modern_checks
 from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT
 from coordinator.transaction.state import TransactionState
 from metadata import client_quotas, create_topics, features, framing, registration, releases, replay, topic_names
@@ -99,9 +97,9 @@ PLAIN: Mapping[str, Mapping[str, Value]] = {
     },
     "common.requests.ConsumerGroupHeartbeatRequest": {
         "CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION": consumer_checks.FIRST_VERSION_WITH_CLIENT_IDS,
-        "JOIN_GROUP_MEMBER_EPOCH": consumer_member.JOINING_EPOCH,
-        "LEAVE_GROUP_MEMBER_EPOCH": consumer_member.LEAVING_EPOCH,
-        "LEAVE_GROUP_STATIC_MEMBER_EPOCH": consumer_member.STATIC_LEAVE_EPOCH,
+        "JOIN_GROUP_MEMBER_EPOCH": modern_checks.JOINING_EPOCH,
+        "LEAVE_GROUP_MEMBER_EPOCH": modern_checks.LEAVING_EPOCH,
+        "LEAVE_GROUP_STATIC_MEMBER_EPOCH": modern_checks.STATIC_LEAVE_EPOCH,
     },
     "common.requests.CreateTopicsRequest": {
         "NO_NUM_PARTITIONS": create_topics.USE_DEFAULT,
@@ -136,17 +134,17 @@ PLAIN: Mapping[str, Mapping[str, Value]] = {
     },
     "common.requests.OffsetFetchResponse": {"INVALID_OFFSET": offset_fetch.NO_OFFSET},
     "common.requests.ShareGroupHeartbeatRequest": {
-        "JOIN_GROUP_MEMBER_EPOCH": share_member.JOINING_EPOCH,
-        "LEAVE_GROUP_MEMBER_EPOCH": share_member.LEAVING_EPOCH,
+        "JOIN_GROUP_MEMBER_EPOCH": modern_checks.JOINING_EPOCH,
+        "LEAVE_GROUP_MEMBER_EPOCH": modern_checks.LEAVING_EPOCH,
     },
     "common.requests.ShareRequestMetadata": {
         "FINAL_EPOCH": share_sessions.FINAL_EPOCH,
         "INITIAL_EPOCH": share_sessions.INITIAL_EPOCH,
     },
     "common.requests.StreamsGroupHeartbeatRequest": {
-        "JOIN_GROUP_MEMBER_EPOCH": streams_member.JOINING_EPOCH,
-        "LEAVE_GROUP_MEMBER_EPOCH": streams_member.LEAVING_EPOCH,
-        "LEAVE_GROUP_STATIC_MEMBER_EPOCH": streams_member.STATIC_LEAVE_EPOCH,
+        "JOIN_GROUP_MEMBER_EPOCH": modern_checks.JOINING_EPOCH,
+        "LEAVE_GROUP_MEMBER_EPOCH": modern_checks.LEAVING_EPOCH,
+        "LEAVE_GROUP_STATIC_MEMBER_EPOCH": modern_checks.STATIC_LEAVE_EPOCH,
     },
     "common.resource.Resource": {"CLUSTER_NAME": acl.CLUSTER_NAME},
     "common.resource.ResourcePattern": {"WILDCARD_RESOURCE": acl.WILDCARD},

@@ -51,6 +51,16 @@ def test_tasks_go_to_their_standbys() -> None:
     assert active(targets) == {"a": {"0": [0]}, "b": {"0": [1]}, "c": {"0": [2]}}
 
 
+def test_tasks_go_to_the_highest_offsets() -> None:
+    """Members with standbys come first, whatever the others report, and each gets its share."""
+    offsets = {"a": {0: 3, 1: 9}, "b": {0: 9, 1: 9}, "c": {2: 9}}
+    members = {each: MemberSpec(each, NO_TASKS, {"0": reported}) for each, reported in offsets.items()}
+    assert active(assign({"0": STATEFUL}, members, 0)) == {"a": {"0": [1]}, "b": {"0": [0]}, "c": {"0": [2]}}
+    members["d"] = MemberSpec("d", Tasks(standby={"0": frozenset({0})}))
+    targets = active(assign({"0": STATEFUL}, members, 0))
+    assert targets == {"a": {"0": [1]}, "b": {}, "c": {"0": [2]}, "d": {"0": [0]}}
+
+
 def test_standbys_are_in_other_processes() -> None:
     members = fresh("a", "b", process="p") | fresh("c", process="q")
     targets = assign({"0": STATEFUL, "1": STATELESS}, members, 2)
@@ -66,7 +76,7 @@ def test_former_active_member_becomes_the_standby() -> None:
         "c": MemberSpec("r", NO_TASKS),
     }
     targets = assign({"0": STATEFUL}, members, 1)
-    lost = {task for task in each_task(members["a"].target.active) if task not in set(each_task(targets["a"].active))}
+    lost = {task for task in each_task(members["a"].assigned.active) if task not in set(each_task(targets["a"].active))}
     assert set(each_task(targets["a"].standby)) & lost
 
 

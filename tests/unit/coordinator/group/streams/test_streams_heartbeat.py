@@ -40,7 +40,7 @@ def code(answer: Any) -> tuple[ErrorCode, str | None]:
         ("", 1, {}, "MemberId can't be empty."),
         ("m", 1, {"group_id": " \t"}, "GroupId can't be empty."),
         ("m", 1, {"rack_id": ""}, "RackId can't be empty."),
-        ("m", 1, {"instance_id": "i"}, "Static membership is not yet supported."),
+        ("m", 1, {"instance_id": " "}, "InstanceId can't be empty."),
         ("m", -2, {}, "InstanceId can't be null."),
         ("m", -3, {}, "MemberEpoch is -3, but must be greater than or equal to -2."),
         ("m", 0, {"told": PLAIN, "rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
@@ -101,7 +101,11 @@ def test_group_is_full() -> None:
     h.enter_streams("m")
     message = "The streams group has reached its maximum capacity of 1 members."
     assert code(h.enter_streams("n")) == (ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+    assert code(h.enter_streams("n", instance_id="i")) == (ErrorCode.GROUP_MAX_SIZE_REACHED, message)
     assert h.follow("m").error_code == ErrorCode.NONE
+    assert h.enter_streams("m", instance_id="i").error_code == ErrorCode.NONE
+    h.beat("m", -2, instance_id="i")
+    assert h.enter_streams("n", instance_id="i", process_id="process-m").error_code == ErrorCode.NONE
 
 
 def test_epochs_are_fenced(h: StreamsHarness) -> None:

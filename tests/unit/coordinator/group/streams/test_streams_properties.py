@@ -16,6 +16,7 @@ from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import MemberState
 from coordinator.group.streams.tasks import each_task
 from protocol.error_codes import ErrorCode
+from protocol.messages.streams_group_heartbeat import TaskOffset
 from tests.support.consumer_groups import Topics
 from tests.support.scale import scaled
 from tests.support.streams_groups import PLAIN, WORD_COUNT, StreamsHarness, topology
@@ -23,6 +24,7 @@ from tests.support.streams_groups import PLAIN, WORD_COUNT, StreamsHarness, topo
 MEMBERS = st.sampled_from(["a", "b", "c", "d", "e"])
 #: Some members are threads of one process.
 PROCESSES = {"a": "p", "b": "p", "c": "q", "d": "r", "e": "r"}
+INSTANCES = st.sampled_from(["one", "two"])
 EPOCHS = st.sampled_from([-3, -2, -1, 1, 2, 3, 2**31 - 1])
 
 
@@ -57,9 +59,30 @@ class StreamsGroups(RuleBasedStateMachine):
         wanted = topology(*wanted.subtopologies, epoch=epoch)
         self.h.enter_streams(member, wanted, process_id=PROCESSES[member], rebalance_timeout_ms=10_000)
 
+    @rule(member=MEMBERS, instance=INSTANCES, comes_back=st.booleans())
+    def join_static(self, member: str, instance: str, comes_back: bool) -> None:
+        """Join with an instance id, which another member may have; some first let that one leave."""
+        holder = self.group.static_member(instance) if self.group is not None else None
+        if holder is not None and comes_back:
+            assert self.h.beat(holder.member_id, -2, instance_id=instance).error_code == ErrorCode.NONE
+        self.h.enter_streams(member, WORD_COUNT, process_id=PROCESSES[member], instance_id=instance)
+
+    @rule(instance=INSTANCES)
+    def leave_for_a_while(self, instance: str) -> None:
+        holder = self.group.static_member(instance) if self.group is not None else None
+        if holder is not None:
+            self.h.beat(holder.member_id, -2, instance_id=instance)
+
+    @rule(member=MEMBERS, partition=st.integers(0, 2), offset=st.integers(0, 9))
+    def report(self, member: str, partition: int, offset: int) -> None:
+        """Report offsets of a task, which the member need not have."""
+        if self.group is not None and member in self.group.members:
+            offsets = [TaskOffset(subtopology_id="1", partition=partition, offset=offset)]
+            self.h.beat(member, self.group.members[member].epoch, task_offsets=offsets)
+
     @rule(member=MEMBERS)
     def follow(self, member: str) -> None:
-        if self.group is not None and member in self.group.members:
+        if self.group is not None and member in self.group.members and self.group.members[member].epoch >= 0:
             answer = self.h.follow(member)
             assert answer.error_code == ErrorCode.NONE
 
@@ -150,12 +173,13 @@ class StreamsGroups(RuleBasedStateMachine):
         for member in group.members.values():
             again._put(None, member)
         assert again._active == group._active
+        assert again.static_members == group.static_members
         for one, other in ((again._standby, group._standby), (again._warmup, group._warmup)):
             assert one == {task: processes for task, processes in other.items() if processes}
 
     @invariant()
     def nobody_shares_a_task(self) -> None:
-        """An active task has one member, and a process has a task once, in any role."""
+        """An active task has one member, and one member of a process has a task, perhaps on its way to another role."""
         group = self.group
         if group is None:
             return
@@ -169,9 +193,12 @@ class StreamsGroups(RuleBasedStateMachine):
         of_processes = Counter(
             (member.process_id, task)
             for member in group.members.values()
-            for owned in (member.assigned, member.revoking)
-            for tasks in (owned.active, owned.standby, owned.warmup)
-            for task in each_task(tasks)
+            for task in {
+                task
+                for owned in (member.assigned, member.revoking)
+                for tasks in (owned.active, owned.standby, owned.warmup)
+                for task in each_task(tasks)
+            }
         )
         assert all(count == 1 for count in of_processes.values())
         targets = Counter(task for target in group.targets.values() for task in each_task(target.active))
@@ -190,6 +217,10 @@ class StreamsGroups(RuleBasedStateMachine):
         for name in ("t", "u"):
             if self.h.topics.topic(name) is None:
                 self.h.topics.put(name, self.most[name])
+        for member in [*self.group.members.values()] if self.group is not None else ():
+            if member.epoch < 0:
+                self.h.enter_streams(member.member_id, WORD_COUNT, instance_id=member.instance_id)
+                self.h.enter_streams(member.member_id, PLAIN, instance_id=member.instance_id)
         for _ in range(12):
             for member_id in list(self.group.members) if self.group is not None else ():
                 if self.group is not None and member_id in self.group.members:

@@ -178,7 +178,7 @@ def test_endpoint_of_topics_with_fewer_partitions(h: StreamsHarness) -> None:
 
 
 def test_endpoint_while_sources_are_missing(h: StreamsHarness) -> None:
-    """Endpoints are left out; Kafka 4.3.1 fails then."""
+    """Endpoints are left out; Kafka 4.4.0 fails then."""
     answer = h.enter_streams("a", topology(subtopology("0", ["x"])), user_endpoint=Endpoint(host="a", port=1))
     assert statuses(answer) == [Status.MISSING_SOURCE_TOPICS]
     assert answer.partitions_by_user_endpoint[0].active_partitions == []
