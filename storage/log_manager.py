@@ -7,15 +7,17 @@ write checkpoint files. Times are arguments; no function reads a clock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import chain
 from uuid import uuid4
 
 from storage.checkpoints import (
+    HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     TopicPartition,
+    read_offsets,
     read_topic_id,
     write_clean_shutdown,
 )
@@ -78,6 +80,8 @@ class LogManager:
         #: Returns the first offset of a log that some reader still needs, if records are held for such readers, else
         #: None.
         self.unread_from: Callable[[PartitionLog], int | None] = lambda log: None
+        #: Whether a partition has other replicas (`StoredLog.replicated`).
+        self.is_replicated: Callable[[str, int], bool] = lambda topic, partition: False
         #: The bytes that recovery cut off.
         self.cuts: list[Cut] = []
         #: Logs that are not open yet or cannot be opened. `open` moves them to `logs`.
@@ -120,7 +124,9 @@ class LogManager:
         Raises DirectoryRefused if two directories have the same partition with different records and `assigned_dir_of`
         does not decide between them. Raises LogOffline if they cannot be compared because no descriptor is free.
         """
-        found = scan_log_dirs(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
+        found = scan_log_dirs(
+            self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover, self.is_replicated
+        )
         copies = Counter(chain.from_iterable(each.partitions for each in found))
         duplicates: list[PartitionLog] = []
         for each in found:
@@ -305,6 +311,23 @@ class LogManager:
         old.directory.log_count -= 1
         self.add(new)
         return old
+
+    def truncate(self, offsets: Mapping[PartitionLog, int], now_ms: int) -> None:
+        """Remove the records of each log from an offset on, as `truncate_logs` does."""
+        from storage.log.truncation import truncate_logs
+
+        truncate_logs(offsets, self._checkpoints, self._removals, now_ms)
+
+    def start_over(self, log: PartitionLog, offset: int, now_ms: int) -> None:
+        """Remove all records of a log, which continues at `offset`. Raises LogOffline."""
+        from storage.log.truncation import start_over
+
+        start_over(log, offset, self._checkpoints, self._removals, now_ms)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Return the high watermarks in the checkpoint files, as the last broker left them. Raises OSError."""
+        paths = [(each, f"{each.path}/{HIGH_WATERMARKS}") for each in self.directories if each.is_online]
+        return dict(chain.from_iterable(read_offsets(self._fs, path, each.remarks).items() for each, path in paths))
 
     def retire(self, log: PartitionLog, now_ms: int) -> None:
         """Remove a log that another one has replaced, after file.delete.delay.ms."""

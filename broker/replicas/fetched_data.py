@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from protocol.fetch_answer import Aborted, Epoch, FetchedData
 from storage.errors import OffsetOutOfRange
+from storage.log.aborted_transactions import fetch_upper_bound
 
 if TYPE_CHECKING:
     from broker.replicas.fetch_session import FetchedPartition
@@ -39,7 +40,7 @@ def divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
 
 def aborted_in(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Aborted]:
     """Return the aborted transactions that a consumer of `records` must skip (KIP-98)."""
-    found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
+    found = log.aborted_transactions(fetch_offset, fetch_upper_bound(log, fetch_offset, records))
     return [Aborted(each.producer_id, each.first_offset) for each in found]
 
 

@@ -119,6 +119,20 @@ class IndexFile:
         if self._grown:
             self.grow()
 
+    def _truncate(self, entries: int) -> None:
+        """Remove all but the first `entries` entries. Raises OSError, and CorruptFile if the file is missing."""
+        if entries >= self._written:
+            self._tail = self._tail[: (entries - self._written) * self._entry_size]
+        else:
+            opened = self._open()
+            opened.window, opened.probes = b"", {}
+            self._tail = b""
+            self._written = entries
+            self._fs.truncate(opened.handle, entries * self._entry_size)  # old bytes must not be read as entries
+            if self._grown:
+                self.grow()
+        self.entries = min(entries, self.entries)
+
     def write_tail(self) -> None:
         """Write the buffered entries."""
         if self._tail:

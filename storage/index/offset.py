@@ -33,6 +33,10 @@ class OffsetIndex(IndexFile):
         """Add an entry. The caller ensures that both values increase and that there is room."""
         self._append(offset - self.base_offset, position)
 
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries of batches that end at `offset` or later."""
+        self._truncate(self._floor(offset - 1 - self.base_offset) + 1)
+
     def look_up(self, offset: int) -> OffsetPosition:
         """Return the last entry whose offset is at most `offset`; the start of the segment if there is none."""
         return self._at(self._floor(offset - self.base_offset))

@@ -36,6 +36,10 @@ class TimeIndex(IndexFile):
         if timestamp > self.last().timestamp:
             self._append(timestamp, offset - self.base_offset)
 
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries of batches that end at `offset` or later."""
+        self._truncate(self._floor(offset - 1 - self.base_offset, field=1) + 1)
+
     def look_up(self, timestamp: int) -> TimestampOffset:
         """Return the last entry that is not later than `timestamp`; (-1, base offset) if there is none."""
         return self._at(self._floor(timestamp))

@@ -90,6 +90,14 @@ class TransactionIndex:
                 return found, True
         return found, False
 
+    def truncate_to(self, offset: int) -> None:
+        """Remove the transactions that end at `offset` or later. Raises OSError and CorruptFile."""
+        entries = self.entries()
+        kept = [transaction for transaction in entries if transaction.last_offset < offset]
+        if len(kept) < len(entries):
+            self._fs.write_file(self.path, b"".join(_LAYOUT.pack(_VERSION, *transaction) for transaction in kept))
+            self._entries = kept
+
     def reset(self) -> None:
         """Remove all entries; an existing file is emptied."""
         if self._fs.exists(self.path):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from storage.errors import CorruptFile
+from storage.fetch_slice import FetchSlice
 from storage.index.transaction import AbortedTransaction
 from storage.log.local_log import LocalLog
 from storage.producers.loading import load_producers
@@ -41,6 +42,22 @@ def aborted_transactions(
         if complete:
             break
     return found
+
+
+def fetch_upper_bound(log: LocalLog, offset: int, part: FetchSlice) -> int:
+    """Return an offset above all in `part`, the result of a read at `offset`: the end for `aborted_transactions`.
+
+    It comes from the index and may be higher than necessary, exactly as in Apache Kafka. Raises LogOffline.
+    """
+    found = log.locate(offset)
+    if found is None:
+        return log.log_end_offset
+    segment = found[0]
+    upper = segment.offset_index.above_position(part.position + len(part))
+    if upper is not None:
+        return upper
+    following = log.segments.after(segment)
+    return log.log_end_offset if following is None else following.base_offset
 
 
 def _check(log: LocalLog, snapshots: Sequence[int], expiration_ms: int, segment: Segment) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Lock
 from typing import Protocol
 
 from storage.checkpoints import CHECKPOINTS_LOCK, LOCK, RECOVERY_POINTS, format_lines
@@ -38,6 +39,8 @@ class LogDirectory:
 
     __slots__ = (
         "_lock_handle",
+        "checkpoint_lock",
+        "checkpoints_replaced",
         "failure",
         "files",
         "fs",
@@ -85,6 +88,9 @@ class LogDirectory:
         self.remarks: list[str] = []
         #: The part of the lock that this process holds; 0 for the process that took the whole lock.
         self.part = 0
+        #: Held while a task replaces a checkpoint file. `checkpoints_replaced` counts `replace_checkpoint`.
+        self.checkpoint_lock = Lock()
+        self.checkpoints_replaced = 0
         self._lock_handle: int | None = None
 
     @property
@@ -174,6 +180,15 @@ class LogDirectory:
         Do not hold it while waiting for the disk: the event loops of all processes need it.
         """
         return nullcontext() if self.owns is None else self.fs.exclusive(f"{self.path}/{CHECKPOINTS_LOCK}")
+
+    def replace_checkpoint(self, path: str, data: bytes) -> None:
+        """Replace a checkpoint file on the event loop; tasks that were created before this do not write theirs.
+
+        Raises OSError.
+        """
+        with self.checkpoint_lock:
+            self.checkpoints_replaced += 1
+            self.fs.replace_file(path, data, sync=True)
 
     def fail(self, error: OSError | str, *, half_done: bool = False) -> LogOffline:
         """Take the directory offline and return the exception to raise.

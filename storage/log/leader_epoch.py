@@ -119,12 +119,14 @@ class LeaderEpochs:
             found = entry.epoch
         return found
 
-    def truncate_from_end(self, end_offset: int) -> None:
-        """Remove the epochs that begin at `end_offset` or above."""
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Remove the epochs that begin at `end_offset` or above. Return whether the file was written."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
-        if len(kept) < len(self._entries):
-            self._entries = kept
-            self.write()
+        if len(kept) == len(self._entries):
+            return False
+        self._entries = kept
+        self.write()
+        return True
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Remove the epochs that ended before `start_offset`; the epoch that contains it begins there now."""

@@ -60,6 +60,7 @@ class LocalLog:
         "segments",
         "size_bytes",
         "topic",
+        "truncations",
         "unsynced",
     )
 
@@ -92,6 +93,8 @@ class LocalLog:
         #: The paths of each flush in progress.
         self.flushes: list[set[str]] = []
         self.closed = False
+        #: How often records were removed from the end.
+        self.truncations = 0
         #: A consumer waits for the next batch, which is kept in memory because it will be read at once.
         self.awaited = False
         #: Stops the cleaner's work on this log; None if no cleaner uses it. Closed segments must stay until then.
@@ -105,7 +108,7 @@ class LocalLog:
         self._opened_at_offset = log_end_offset
         #: `size_bytes` without the records appended since the log was opened; negative after their removal.
         self._other_bytes = self.size_bytes
-        self._config = config
+        self.config = config
         self._stable_position: tuple[int, Segment, int] | None = None
         self._set_active(segments[-1])
 
@@ -116,6 +119,10 @@ class LocalLog:
     def config(self) -> LogConfig:
         """The configuration of the topic."""
         return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
 
     @property
     def name(self) -> str:
@@ -204,16 +211,6 @@ class LocalLog:
         self._last_batch = EMPTY
         self.directory.keeps_batch.pop(self, None)
 
-    def append_old_format(self, view: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Append a message set v0 or v1 of another log with its offsets. Raises LogOffline."""
-        size = len(view)
-        self._make_room(size, last_offset, max_timestamp, now_ms)
-        with self.directory.offline_on_error():
-            self._active.append((view,), size, last_offset, max_timestamp)
-        self._forget_positions()
-        self.size_bytes += size
-        self.log_end_offset = last_offset + 1
-
     def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Create a new segment if the active one cannot take a batch of this size and time. Raises LogOffline.
 
@@ -289,7 +286,7 @@ class LocalLog:
             else:
                 batch_end, in_memory = segment.size_bytes, self._last_batch
         else:
-            found = self._locate(offset)
+            found = self.locate(offset)
             if found is None:
                 return EMPTY
             segment, (base_offset, position, batch_end) = found
@@ -315,7 +312,7 @@ class LocalLog:
         except OSError as error:
             raise self.directory.fail(error) from error
 
-    def _locate(self, offset: int) -> tuple[Segment, BatchPosition] | None:
+    def locate(self, offset: int) -> tuple[Segment, BatchPosition] | None:
         """Return the first batch whose last offset is at least `offset`, with its segment; None if there is none."""
         try:
             for segment in self.segments.from_offset(offset):
@@ -332,7 +329,7 @@ class LocalLog:
             return segment.size_bytes
         known = self._stable_position
         if known is None or known[0] != end_offset:
-            found = self._locate(end_offset)
+            found = self.locate(end_offset)
             if found is None:
                 return segment.size_bytes
             known = self._stable_position = (end_offset, found[0], found[1].position)
@@ -345,21 +342,6 @@ class LocalLog:
         segment = self.segments.from_offset(offset)[0]
         following = self.segments.after(segment)
         return segment.log.path, self.log_end_offset if following is None else following.base_offset
-
-    def fetch_upper_bound(self, offset: int, part: FetchSlice) -> int:
-        """Return an offset above all in `part`, the result of a read at `offset`: the end for aborted transactions.
-
-        It comes from the index and may be higher than necessary, exactly as in Apache Kafka.
-        """
-        found = self._locate(offset)
-        if found is None:
-            return self.log_end_offset
-        segment = found[0]
-        upper = segment.offset_index.above_position(part.position + len(part))
-        if upper is not None:
-            return upper
-        following = self.segments.after(segment)
-        return self.log_end_offset if following is None else following.base_offset
 
     # -- removing ----------------------------------------------------------------------------------------------------
 
@@ -378,6 +360,17 @@ class LocalLog:
         self.segments.add(new)
         self.size_bytes += new.size_bytes
         self._other_bytes += new.size_bytes
+
+    def continue_from(self, active: Segment, end_offset: int, removed_bytes: int) -> None:
+        """Continue at `end_offset` after records were removed from the end; `active` is the last segment now."""
+        self.truncations += 1
+        self.size_bytes -= removed_bytes
+        self._other_bytes -= removed_bytes
+        self._opened_at_offset -= self.log_end_offset - end_offset
+        self.log_end_offset = end_offset
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.forget_batch()
+        self._set_active(active)
 
     def close_files(self) -> None:
         """Release all descriptors without writing. Slices that are being sent keep theirs."""

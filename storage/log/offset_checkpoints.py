@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import UnopenedLog
@@ -53,6 +53,14 @@ class OffsetCheckpoints:
             HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.clean}
             | {key: log.high_watermark for key, log in logs},
         }
+
+    def replace(self, directory: LogDirectory, name: str) -> None:
+        """Write a checkpoint file now, and force it to the disk. Tasks that were created before do not replace it.
+
+        Raises LogOffline.
+        """
+        with directory.offline_on_error():
+            directory.replace_checkpoint(f"{directory.path}/{name}", format_offsets(self.offsets(directory)[name]))
 
     def note_deletion(self, directory: LogDirectory) -> None:
         """Note that a log of the directory was deleted."""

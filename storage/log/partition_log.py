@@ -1,14 +1,10 @@
-"""The log of one partition: appends, and which records exist, are committed and are stable.
+"""The log of one partition: the validated appends of clients and coordinators, and look-ups by timestamp.
 
-    log start offset <= last stable offset <= high watermark <= log end offset;  recovery point <= log end offset
-
-It adds to LocalLog the validation of appends, producers and transactions, leader epochs, and look-ups by timestamp and
-epoch. Leadership and waiting requests are handled by broker/replicas/partition.py.
+ReplicaLog has the offsets, epochs and producers. Leadership and waiting requests are handled by
+broker/replicas/partition.py.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from protocol.records.batch import (
     CONTROL_BIT,
@@ -26,90 +22,29 @@ from storage.append.result import AppendResult
 from storage.errors import (
     AppendRefused,
     InvalidRecords,
-    OffsetOutOfRange,
     OutOfOrderSequence,
     RecordBatchTooLarge,
-    UnexpectedAppendOffset,
 )
 from storage.index.transaction import AbortedTransaction
 from storage.log.aborted_transactions import aborted_transactions
-from storage.log.directory import LogDirectory
-from storage.log.leader_epoch import EpochEntry, LeaderEpochs
-from storage.log.local_log import LocalLog
+from storage.log.replica_log import ReplicaLog
 from storage.log.timestamps import Allowance, TimestampAndOffset, find_max_timestamp, find_timestamp, run_to_completion
-from storage.log_config import INT_MAX, LONG_MAX, LogConfig
+from storage.log_config import LONG_MAX, LogConfig
 from storage.producers.loading import recall_batches
-from storage.producers.markers import note_batch, read_marker
-from storage.producers.snapshot import snapshot_path, write_snapshot
-from storage.producers.state import BatchMetadata, ProducerState
-from storage.segment.segment_list import Segments
+from storage.producers.markers import read_marker
+from storage.producers.state import BatchMetadata
 
 _NO_TIME = -1
 _CLIENT = AppendOrigin.CLIENT
 _NEW_TUPLE = tuple.__new__
 #: The index of the attributes in HeaderFields.
 _ATTRIBUTES = BatchHeader._fields.index("attributes")
-#: A batch that another log has accepted is not validated again.
-_AS_IT_IS = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
 
 
-class PartitionLog(LocalLog):
+class PartitionLog(ReplicaLog):
     """The log of one partition, created by `load_log` or a LogManager."""
 
-    __slots__ = (
-        "_epoch",
-        "_plain",
-        "appends_at_once",
-        "high_watermark",
-        "last_stable_offset",
-        "leader_epochs",
-        "producer_state",
-        "replicated",
-        "snapshots",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        directory: LogDirectory,
-        path: str,
-        topic: str,
-        partition: int,
-        config: LogConfig,
-        *,
-        segments: Segments,
-        producer_state: ProducerState,
-        leader_epochs: LeaderEpochs,
-        snapshots: list[int],
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
-        now_ms: int,
-        topic_id: bytes | None = None,
-    ) -> None:
-        super().__init__(
-            directory,
-            path,
-            topic,
-            partition,
-            config,
-            segments=segments,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-            recovery_point=recovery_point,
-            now_ms=now_ms,
-        )
-        self.topic_id = topic_id
-        self.producer_state = producer_state
-        self.leader_epochs = leader_epochs
-        #: Offsets of the existing producer snapshots, ascending.
-        self.snapshots = snapshots
-        #: With other replicas `advance_high_watermark` moves the high watermark; otherwise it is the log end offset.
-        self.replicated = False
-        self.high_watermark = self.last_stable_offset = log_end_offset
-        self._epoch = -1
-        self._move_stable_offset()
-        self.config = config
+    __slots__ = ("_plain", "appends_at_once")
 
     @property
     def config(self) -> LogConfig:
@@ -232,24 +167,6 @@ class PartitionLog(LocalLog):
         with self.directory.offline_on_error():
             return PlacedBatch(self.directory.fs, self._active, records[:size], header, self._config)
 
-    def append_replicated(self, batch: memoryview, *, now_ms: int) -> None:
-        """Append a batch of another log with its offsets and leader epoch.
-
-        Raises UnexpectedAppendOffset if it is below the end of this log, and CorruptRecords for damaged bytes.
-        """
-        self.check_usable()
-        header = check_batch(batch, _AS_IT_IS, AppendOrigin.REPLICATION, now_ms)
-        if header.base_offset < self.log_end_offset or header.last_offset_delta < 0:
-            raise UnexpectedAppendOffset(header.base_offset, self.log_end_offset)
-        self._begin_epoch(header.leader_epoch, header.base_offset)
-        self._write(batch, header.base_offset, header.last_offset, header.max_timestamp, header.leader_epoch, now_ms)
-        self.log_end_offset = header.next_offset
-        self._note_batch(batch, header, header.last_offset)
-        self.producer_state.end_offset = header.next_offset
-        if not self.replicated:
-            self.high_watermark = self.log_end_offset
-        self._move_stable_offset()
-
     def _repeated(self, batch: BatchMetadata) -> AppendResult:
         return AppendResult(
             batch.first_offset, batch.last_offset, batch.timestamp, batch.timestamp, self.log_start_offset, True, False
@@ -267,100 +184,6 @@ class PartitionLog(LocalLog):
             raise InvalidRecords("A control batch of a producer has to end a transaction.")
         self.producer_state.check_marker(header.producer_id, header.producer_epoch, marker.coordinator_epoch)
 
-    def _note_batch(self, view: memoryview, header: BatchHeader, last_offset: int) -> None:
-        aborted = self._active.txn_index
-        had_any = aborted.may_have_any
-        try:
-            note_batch(self.producer_state, aborted, view, header, last_offset)
-            if not had_any and aborted.may_have_any:
-                self.mark_unsynced(self.path)  # the index is a new file, and nothing detects its loss
-        except OSError as error:
-            # The records are written, but without the index entry consumers would read them as committed. So the
-            # directory fails even if only a descriptor was missing, and recovery rebuilds the transaction index.
-            raise self.directory.fail(error, half_done=True) from error
-
-    def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        self._note_epoch(self.leader_epochs.assign, leader_epoch, start_offset)
-        self._epoch = leader_epoch
-
-    def _note_epoch(self, note: Callable[[int, int], bool], leader_epoch: int, start_offset: int) -> None:
-        if leader_epoch >= 0:
-            with self.directory.offline_on_error():
-                if note(leader_epoch, start_offset):
-                    self.mark_unsynced(self.leader_epochs.path)
-
-    def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """Record that this broker leads from `leader_epoch` on, beginning at the log end."""
-        self._epoch = -1  # so that the first append calls `_begin_epoch`
-        self._note_epoch(self.leader_epochs.announce, leader_epoch, self.log_end_offset)
-
-    def _on_roll(self, base_offset: int) -> None:
-        self.producer_state.end_offset = base_offset
-        self.take_snapshot()
-
-    def take_snapshot(self) -> None:
-        """Write a snapshot of the producer state, unless it exists already or there is nothing to write. Raises
-        OSError.
-        """
-        offset = self.producer_state.end_offset
-        if self.snapshots:
-            if offset <= self.snapshots[-1]:
-                return
-        elif offset <= self.log_start_offset:
-            return
-        path = self.snapshot_path(offset)
-        write_snapshot(self.directory.fs, path, self.producer_state.producers.values())
-        self.snapshots.append(offset)
-        self.mark_unsynced(path)
-        self.mark_unsynced(self.path)
-
-    def snapshot_path(self, offset: int) -> str:
-        return snapshot_path(self.path, offset)
-
-    # -- offsets -----------------------------------------------------------------------------------------------------
-
-    def advance_high_watermark(self, offset: int) -> None:
-        """Raise the high watermark to `offset`: all in-sync replicas have the records below it."""
-        self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
-        self._move_stable_offset()
-
-    def _move_stable_offset(self) -> None:
-        stable = self.producer_state.first_unstable_offset
-        if stable is None or stable >= self.high_watermark:
-            self.last_stable_offset = self.high_watermark
-        else:
-            self.last_stable_offset = max(stable, self.log_start_offset)
-
-    def delete_records(self, before_offset: int) -> int:
-        """Raise the log start offset to `before_offset` (DeleteRecords) and return the log start offset.
-
-        Whole segments below it are removed by the next retention run. Raises OffsetOutOfRange above the high watermark.
-        """
-        if before_offset > self.high_watermark or before_offset < 0:
-            raise OffsetOutOfRange(before_offset, self.log_start_offset, self.high_watermark)
-        self.check_usable()
-        with self.directory.offline_on_error():
-            self.raise_log_start(before_offset)
-        return self.log_start_offset
-
-    def raise_log_start(self, offset: int) -> None:
-        """Raise the log start offset to `offset`, if it is higher. Raises OSError."""
-        if offset > self.log_start_offset:
-            self.log_start_offset = offset
-            self._move_stable_offset()
-            self.leader_epochs.truncate_from_start(offset)
-            self.mark_unsynced(self.leader_epochs.path)
-
-    def complete(self) -> None:
-        """Write the snapshot and truncate indexes for a clean shutdown; a flush must follow. Raises OSError."""
-        self.take_snapshot()
-        self._complete_active()
-
-    def close(self) -> None:
-        """Close this log alone as a clean shutdown does, after a flush. Raises OSError."""
-        self.complete()
-        self.close_files()
-
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
@@ -373,10 +196,6 @@ class PartitionLog(LocalLog):
     def max_timestamp(self) -> TimestampAndOffset | None:
         """Find the first record with the largest timestamp (KIP-734); None if no record has one. It may take long."""
         return run_to_completion(find_max_timestamp(lambda: self, Allowance()), self.directory.fs)
-
-    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
-        """Return the largest epoch not above `leader_epoch` and its end offset; (-1, -1) if unknown (KIP-279)."""
-        return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that overlap [start, end), by end offset, for read_committed consumers."""

@@ -16,6 +16,8 @@ class StoredLog(NamedTuple):
     - `recovered`: they were checked since then, but not forced to the disk.
     - `gapless_from`: above this offset a segment that does not begin where the previous one ends is cut off too. After
       a power failure the end of one segment may be missing while the next segment exists.
+    - `replicated`: the partition has other replicas. The log continues where its records end, and never after a gap:
+      other replicas have what is missing.
     - `in_order`: the names of its files show that it is in order and opens quickly (recovery/order.py).
     - `topic_id`: 16 bytes, as the last shutdown recorded it; None: it must be read from its file.
     - `state`: a digest of its file names and topic id when the start looked (`state_of`,
@@ -34,6 +36,7 @@ class StoredLog(NamedTuple):
     log_start_offset: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
+    replicated: bool = False
     topic_id: bytes | None = None
     state: bytes | None = None
 

@@ -68,7 +68,7 @@ class DirectoryTask:
 class FlushTask(DirectoryTask):
     """Force a log to the disk up to `end_offset` and move its recovery point there."""
 
-    __slots__ = ("_files", "_paths", "_with_active", "end_offset", "log", "now_ms")
+    __slots__ = ("_files", "_paths", "_truncations", "_with_active", "end_offset", "log", "now_ms")
 
     def __init__(self, log: LocalLog, now_ms: int, *, with_active: bool) -> None:
         super().__init__(log.directory)
@@ -77,6 +77,7 @@ class FlushTask(DirectoryTask):
         active = log.active_segment
         self.end_offset = log.log_end_offset if with_active else active.base_offset
         self._with_active = with_active
+        self._truncations = log.truncations
         # The indexes of a closed segment are complete. Those of the active segment are rebuilt after a crash. Flushes
         # under way may still fail to write their files, so this flush covers those too.
         self._paths: set[str] = log.unsynced.union(*log.flushes)
@@ -117,7 +118,8 @@ class FlushTask(DirectoryTask):
 
     def _apply(self) -> None:
         log = self.log
-        log.recovery_point = max(log.recovery_point, self.end_offset)
+        if log.truncations == self._truncations:  # else the records below `end_offset` may be others by now
+            log.recovery_point = max(log.recovery_point, self.end_offset)
         if self._with_active:
             log.last_flush_ms = self.now_ms
 
@@ -216,17 +218,20 @@ class WriteTask(DirectoryTask):
 class OffsetsTask(DirectoryTask):
     """Replace a checkpoint file of offsets by partition, but keep the entries of other processes' partitions."""
 
-    __slots__ = ("_data", "_offsets", "_path")
+    __slots__ = ("_data", "_offsets", "_path", "_replaced")
 
     def __init__(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
         super().__init__(directory)
         self._path = f"{directory.path}/{name}"
         self._offsets = offsets
         self._data = format_offsets(offsets) if directory.owns is None else None
+        self._replaced = directory.checkpoints_replaced
 
     def _run(self) -> None:
         if self._data is not None:
-            self.directory.fs.replace_file(self._path, self._data, sync=True)
+            with self.directory.checkpoint_lock:
+                if self.directory.checkpoints_replaced == self._replaced:  # else these offsets are outdated
+                    self.directory.fs.replace_file(self._path, self._data, sync=True)
         else:
             while not self._replace_among_others():
                 pass

@@ -18,7 +18,7 @@ import msgspec
 
 from protocol.records.batch import LOG_OVERHEAD
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
-from storage.errors import CorruptFile, CorruptRecords, LogOffline, SourceUnreadable, UnexpectedAppendOffset
+from storage.errors import CorruptFile, LogOffline, SourceUnreadable, UnexpectedAppendOffset
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local_log import LocalLog
@@ -27,7 +27,6 @@ from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LONG_MAX
 from storage.recovery.loading import load_log
-from storage.segment.scan import parse_entry
 
 _READ_BYTES = 1 << 20
 #: Offset, length, leader epoch, magic byte and checksum; in the old formats at least offset, length, checksum and magic
@@ -95,7 +94,7 @@ def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> CopyProgress:
     left_bytes = job.most_bytes
     for piece in job.pieces:
         for batches in _read(fs, piece, left_bytes):
-            append_copied(copy, batches, job.log.now_ms)
+            copy.append_replicated(batches, now_ms=job.log.now_ms)
             left_bytes -= len(batches)
         if left_bytes <= 0:
             break
@@ -140,30 +139,13 @@ def _whole_batches(data: bytes) -> int:
     return position
 
 
-def append_copied(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
-    """Append whole batches of the source log to a copy. Raises OSError, LogOffline and CorruptRecords."""
-    position = 0
-    while position < len(batches):
-        entry = parse_entry(batches, position, position)
-        if entry is None:
-            raise CorruptRecords("a batch is shorter than its header")
-        batch = batches[position : position + entry.size_bytes]
-        position += entry.size_bytes
-        if entry.header is not None:
-            copy.append_replicated(batch, now_ms=now_ms)
-        else:
-            copy.append_old_format(batch, entry.last_offset, entry.max_timestamp, now_ms)
-            copy.producer_state.end_offset = copy.log_end_offset
-            copy.advance_high_watermark(copy.log_end_offset)
-
-
 def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
     """Append all batches that a copy lacks and set its log start offset. Raises OSError or StorageError."""
     with source_errors():
         pieces = pieces_from(log, copy.log_end_offset, LONG_MAX)
     for piece in pieces:
         for batches in _read(log.directory.fs, piece, LONG_MAX):
-            append_copied(copy, batches, now_ms)
+            copy.append_replicated(batches, now_ms=now_ms)
     if copy.log_end_offset != log.log_end_offset:
         raise UnexpectedAppendOffset(copy.log_end_offset, log.log_end_offset)
     copy.raise_log_start(log.log_start_offset)

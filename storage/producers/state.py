@@ -121,13 +121,18 @@ class ProducerState:
 
     `end_offset`: all batches below it are included. `transactions` maps the first offset of each open transaction to
     its producer id, in ascending order. `expiration_ms` may change at any time.
+
+    Where a partition has other replicas, a transaction is decided only when all in-sync replicas have its marker. Until
+    then it stays in `transactions`, and `ended` has the offset of its marker by its first offset. `ended` is None where
+    markers decide at once.
     """
 
-    __slots__ = ("end_offset", "expiration_ms", "producers", "transactions")
+    __slots__ = ("end_offset", "ended", "expiration_ms", "producers", "transactions")
 
     def __init__(self, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.transactions: dict[int, int] = {}
+        self.ended: dict[int, int] | None = None
         self.end_offset = 0
         self.expiration_ms = expiration_ms
 
@@ -230,7 +235,10 @@ class ProducerState:
         if first_offset < 0:
             return None
         entry.transaction_offset = _NO_OFFSET
-        self.transactions.pop(first_offset, None)
+        if self.ended is None:
+            self.transactions.pop(first_offset, None)
+        else:
+            self.ended[first_offset] = offset
         return CompletedTransaction(producer_id, first_offset, offset, aborted)
 
     @property
@@ -240,8 +248,16 @@ class ProducerState:
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """Return the last stable offset after `completed` ended, for its entry in the transaction index."""
-        first = self.first_unstable_offset
+        ended = self.ended or ()
+        first = next((offset for offset in self.transactions if offset not in ended), None)
         return completed.last_offset + 1 if first is None else first
+
+    def note_high_watermark(self, offset: int) -> None:
+        """Forget the ended transactions whose markers are below `offset`: all in-sync replicas have them."""
+        if self.ended:
+            for first_offset in [first for first, marker in self.ended.items() if marker < offset]:
+                del self.ended[first_offset]
+                self.transactions.pop(first_offset, None)
 
     # -- expiry and loading ------------------------------------------------------------------------------------------
 
@@ -269,4 +285,6 @@ class ProducerState:
     def clear(self, end_offset: int) -> None:
         self.producers.clear()
         self.transactions.clear()
+        if self.ended is not None:
+            self.ended.clear()
         self.end_offset = end_offset

@@ -53,7 +53,7 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
             if stored.clean or stored.recovered:
                 end_offset = loading.open_clean(stored.recovery_point if stored.clean else 0)
             else:
-                end_offset = loading.recover(stored.recovery_point, stored.gapless_from)
+                end_offset = loading.recover(stored.recovery_point, _gapless_from(stored))
                 end_offset = loading.continue_after(stored.recovery_point, end_offset)
             break
         except SegmentOverflow as overflow:
@@ -97,6 +97,13 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
     return log
 
 
+def _gapless_from(stored: StoredLog) -> int | None:
+    """Return the offset above which a gap between segments shows a loss: compaction leaves gaps, too."""
+    if stored.replicated and stored.gapless_from is None and not stored.config.compacted:
+        return stored.recovery_point
+    return stored.gapless_from
+
+
 def _list(fs: FileSystem, path: str) -> dict[str, int]:
     """Return the sizes of the files in `path` by name."""
     return {entry.name: entry.size_bytes for entry in fs.list(path) if not entry.is_directory}
@@ -125,6 +132,7 @@ class _Loading:
         self.directory = directory
         #: The end offset at a clean shutdown; 0 if unknown.
         self.ended_at = stored.recovery_point if stored.clean else 0
+        self.replicated = stored.replicated
         self.fs = directory.fs
         self.path = stored.path
         self.config = stored.config
@@ -171,11 +179,11 @@ class _Loading:
             if not whole or (TXN_INDEX_SUFFIX in found and not _readable(segment)):
                 self.damaged.append(segment)
         if not self.segments:
-            if self.ended_at:
+            if self.ended_at and not self.replicated:
                 self.directory.remarks.append(
                     f"{self.path}: has no segment; the log continues at offset {self.ended_at}"
                 )
-            self._create(self.ended_at)
+            self._create(0 if self.replicated else self.ended_at)
 
     def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
         return Segment(
@@ -221,7 +229,10 @@ class _Loading:
 
         It is not below the recovery point, because offsets up to there were assigned. Unless a clean shutdown wrote it,
         the recovery point may be that of an earlier log of the same name; then it counts only if something was cut off.
+        A replica continues where its records end: it must not claim offsets whose records only others have.
         """
+        if self.replicated:
+            return end_offset
         is_its_own = bool(self.ended_at or self.cuts)
         if not is_its_own or not end_offset < recovery_point <= self.segments[-1].base_offset + INT_MAX:
             return end_offset

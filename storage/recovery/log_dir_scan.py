@@ -76,7 +76,13 @@ class LogDirScan(msgspec.Struct):
     deleted: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
-    def stored(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
+    def stored(
+        self,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+        expiration_ms: int,
+        is_replicated: Callable[[str, int], bool],
+    ) -> Iterator[StoredLog]:
         """Yield its logs with the values to open them. Raises OSError.
 
         `config_of` returns the configuration of a topic; `expiration_ms` is producer.id.expiration.ms.
@@ -99,6 +105,7 @@ class LogDirScan(msgspec.Struct):
                 recovery_point=self.recovery_points.get(key, 0),
                 log_start_offset=self.start_offsets.get(key, 0),
                 producer_expiration_ms=expiration_ms,
+                replicated=is_replicated(topic, partition),
                 topic_id=topic_id,
                 state=state,
             )
@@ -142,6 +149,7 @@ def scan_log_dirs(
     now_ms: int,
     expiration_ms: int,
     recover: Recover | None,
+    is_replicated: Callable[[str, int], bool] = lambda topic, partition: False,
 ) -> list[LogDirScan]:
     """Scan the working directories and pass all recovery jobs to `recover`. A directory that fails goes offline."""
     found: list[LogDirScan] = []
@@ -150,7 +158,7 @@ def scan_log_dirs(
         if directory.is_online:
             try:
                 found.append(scan_log_dir(directory))
-                found[-1].logs += found[-1].stored(config_of, now_ms, expiration_ms)
+                found[-1].logs += found[-1].stored(config_of, now_ms, expiration_ms, is_replicated)
                 if recover is not None:
                     jobs += found[-1].jobs()
             except OSError as error:

@@ -198,3 +198,26 @@ def test_cache_is_released_with_the_descriptor(tmp_path: Path) -> None:
         assert found[-1].look_up(4003) == (4003, 1001)
     assert sum(index.file.open_file is not None for index in found) == 2
     assert [index.look_up(7).position for index in found] == [2] * 5
+
+
+@pytest.mark.parametrize("offset", [100, 101, 110, 111, 230, 260, 420, 421, 430])
+def test_truncated_index_has_the_entries_below_the_offset(tmp_path: Path, offset: int) -> None:
+    """Whether they are in the file, in the cached range or still in memory; also once the segment is closed."""
+    expected = [number for number in range(33) if 110 + 10 * number < offset]
+    for active in (True, False):
+        index = new_index(tmp_path, 100)
+        for number in range(33):
+            index.append(110 + 10 * number, 1000 * (number + 1))
+        if not active:
+            index.trim()
+        index.look_up(300)
+        index.truncate_to(offset)
+        assert index.entries == len(expected)
+        assert index.last() == (OffsetPosition(110 + 10 * expected[-1], 1000 * len(expected)) if expected else (100, 0))
+        index.append(440, 50_000)
+        assert index.look_up(9999) == (440, 50_000)
+        index.trim()
+        assert [reopened(index).entry(number)[0] for number in range(index.entries)] == [
+            *(10 + 10 * number for number in expected),
+            340,
+        ]

@@ -56,3 +56,16 @@ def test_one_entry_is_reserved_for_the_roll(tmp_path: Path) -> None:
     assert index.entries < index.room
     index.maybe_append(2, 2)
     assert index.entries == index.room
+
+
+@pytest.mark.parametrize("offset", [0, 5, 6, 39, 40, 200, 999])
+def test_truncated_index_has_the_entries_below_the_offset(tmp_path: Path, offset: int) -> None:
+    index = new_index(tmp_path)
+    for number in range(40):
+        index.maybe_append(1000 + number, 5 * number + 4)
+    index.truncate_to(offset)
+    kept = sum(5 * number + 4 < offset for number in range(40))
+    assert index.entries == kept
+    assert index.last() == ((1000 + kept - 1, 5 * kept - 1) if kept else (-1, 0))
+    index.maybe_append(1000 + kept, offset)
+    assert index.look_up(5000) == (1000 + kept, offset)

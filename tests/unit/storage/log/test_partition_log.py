@@ -16,6 +16,7 @@ from storage.errors import (
     TransactionCoordinatorFenced,
 )
 from storage.fetch_slice import FetchSlice
+from storage.log.aborted_transactions import fetch_upper_bound
 from storage.log_config import LogConfig
 from tests.support.bombs import large_record, small_records
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log, read_all, sized
@@ -55,7 +56,7 @@ def test_transaction_is_indexed_in_its_last_segment(tmp_path: Path) -> None:
     assert log.aborted_transactions(0, 2) == [(7, 0, 6, 7)]
     part = log.read(0, 10_000, 8)
     assert isinstance(part, FetchSlice)
-    assert log.fetch_upper_bound(0, part) == log.segments[1].base_offset
+    assert fetch_upper_bound(log, 0, part) == log.segments[1].base_offset
 
 
 def test_upper_bound_of_a_fetch_comes_from_the_index(tmp_path: Path) -> None:
@@ -65,10 +66,10 @@ def test_upper_bound_of_a_fetch_comes_from_the_index(tmp_path: Path) -> None:
         append(log, sized(100))
     part = log.read(0, 250, 10)
     assert isinstance(part, FetchSlice)
-    assert log.fetch_upper_bound(0, part) == 4
+    assert fetch_upper_bound(log, 0, part) == 4
     whole = log.read(3, 10_000, 10)
     assert isinstance(whole, FetchSlice)
-    assert log.fetch_upper_bound(3, whole) == 10
+    assert fetch_upper_bound(log, 3, whole) == 10
 
 
 def test_markers_are_checked(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_messages_of_format_v1_are_found_too(tmp_path: Path, codec: Codec, size_
         last = first + together - 1
         for offset in range(first, last + 1):
             builder.append(T0 + offset, None, bytes(size_bytes))
-        log.append_old_format(memoryview(builder.build()), last, T0 + last, T0)
+        log.append_replicated(memoryview(builder.build()), now_ms=T0)
     for timestamp, offset in ((T0, 0), (T0 + 700, 700), (None, 1199)):
         driver = Driver(100)
         assert look_up(log, timestamp, driver) == (T0 + offset, offset, -1)
