@@ -234,20 +234,19 @@ def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]
 
 
 def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
-    """Check that the process is a broker. It is always its own controller, so another one is not used."""
+    """Check that the process is a broker and its own controller.
+
+    With other roles it would have to join a cluster. It must not start one of its own beside that cluster.
+    """
     roles = values["process.roles"]
     setting = settings.get("process.roles")
-    if setting is None or not isinstance(roles, tuple):
+    if setting is None or not isinstance(roles, tuple) or {"broker", "controller"}.issubset(roles):
         return
-    if "broker" not in roles:
+    if "broker" in roles:
+        reason = "a broker that joins the cluster of other controllers is not supported yet"
+    else:
         reason = "a controller without a broker is not supported"
-        found.problems.append(
-            Problem("process.roles", setting.text, reason, "broker or broker,controller", setting.origin)
-        )
-    elif "controller" not in roles:
-        found.notices.append(
-            "process.roles has no controller: the broker keeps the metadata itself and joins no cluster"
-        )
+    found.problems.append(Problem("process.roles", setting.text, reason, "broker,controller", setting.origin))
 
 
 def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:

@@ -32,7 +32,7 @@ from .why_inert import (
 NODE_KEYS = (
     ConfigKey("process.roles", LIST, None, ListOf("broker", "controller", empty=False), HIGH, READ_ONLY,
         required=True,
-        doc="Roles of this process: `broker`, or `broker,controller`. The broker is always its own controller."),
+        doc="Roles of this process. Both are required: the broker is its own controller."),
     ConfigKey("node.id", INT, None, Range(0), HIGH, READ_ONLY, required=True,
         doc="Id of this node in metadata. Without it, broker.id counts."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY,

@@ -200,12 +200,15 @@ def test_invalid_node_ids(settings: dict[str, str]) -> None:
     assert problems(overrides=settings)
 
 
-def test_the_broker_role_is_required() -> None:
-    """A controller alone is rejected. A broker alone is its own controller, with a notice."""
-    assert "process.roles" in problems(overrides={"process.roles": "controller"})[0]
-
-    config = load(overrides={"process.roles": "broker", "controller.quorum.voters": "9@elsewhere:9093"})
-    assert any("joins no cluster" in line for line in config.notices)
+@pytest.mark.parametrize("roles", ["broker", "controller"])
+def test_both_roles_are_required(roles: str) -> None:
+    """With one role it would start a cluster of its own beside the one that it should join."""
+    found = problems(overrides={"process.roles": roles, "controller.quorum.voters": "9@elsewhere:9093"})
+    assert len(found) == 1
+    assert f"process.roles={roles}: a " in found[0]
+    assert "allowed: broker,controller" in found[0]
+    both = {"process.roles": "controller,broker", "node.id": "1", "controller.listener.names": "CONTROLLER"}
+    load(overrides={**both, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"})
 
 
 def test_java_classes_have_a_warning() -> None:
