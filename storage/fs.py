@@ -195,12 +195,15 @@ class FileSystem:
             os.close(handle)
 
     def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
-        """Create or overwrite the file. Not atomic."""
+        """Create or overwrite the file. Not atomic. The OSError of a full disk names the file, too."""
         handle = _open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             self.write_at(handle, 0, (data,))
             if sync:
                 os.fsync(handle)
+        except OSError as error:
+            error.filename = path
+            raise
         finally:
             os.close(handle)
 

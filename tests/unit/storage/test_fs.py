@@ -1,5 +1,6 @@
 """Disk operations that do more than the system calls."""
 
+import errno
 import fcntl
 import os
 import socket
@@ -40,6 +41,18 @@ def test_replaced_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
         assert path.read_bytes() == b"newer"
         return
     pytest.fail("always failed")
+
+
+def test_full_disk_names_the_file(tmp_path: Path) -> None:
+    """A start prints this error."""
+
+    class Full(type(LOCAL)):  # type: ignore[misc]
+        def write_at(self, handle: int, position: int, buffers: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        Full().replace_file(f"{tmp_path}/a", b"content")
+    assert caught.value.filename == f"{tmp_path}/a.tmp"
 
 
 def make_pipe(path: Path) -> None:
