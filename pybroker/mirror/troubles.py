@@ -14,14 +14,14 @@ from pybroker.mirror.topics import GONE
 
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 60.0
-#: A partition that was copied for so long after its last trouble has a new one.
+#: If a partition was copied for this long since its last error, the next error is a new trouble.
 _QUIET_S = 60.0
 _RECOVERED_S = 5.0
 
 
 @dataclass(slots=True)
 class Trouble:
-    """What keeps a partition from being copied."""
+    """An error that keeps a partition from being copied, and its history. Times are of the monotonic clock."""
 
     error: CommandError
     since_s: float

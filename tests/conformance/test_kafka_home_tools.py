@@ -1,7 +1,6 @@
-"""The scripts of `pybroker kafka-home` beside Apache Kafka's own tools: the same command lines, one broker for each.
+"""Compare the scripts of `pybroker kafka-home` with Apache Kafka's tools: the same command lines, one broker for each.
 
-The exit code is compared, and the state of the broker afterwards, as Kafka's tools show it. What the tools print is
-their own.
+The tests compare exit codes and the state of the brokers afterwards, as Kafka's tools show it, but not the output.
 """
 
 from __future__ import annotations

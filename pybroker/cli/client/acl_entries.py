@@ -121,31 +121,9 @@ def delete(session: Session, filters: Sequence[AclEntry]) -> list[AclEntry]:
 def _describe(client: Administration, wanted: AclEntry) -> list[AclEntry]:
     from kafka.protocol.admin import DescribeAclsRequest
 
-    answer = client.send(
-        DescribeAclsRequest(
-            resource_type_filter=wanted.resource,
-            resource_name_filter=wanted.name,
-            pattern_type_filter=wanted.pattern,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission,
-        )
-    )
+    answer = client.send(DescribeAclsRequest(**_filter_fields(wanted)))
     client.check(answer, _about(wanted))
-    return [
-        AclEntry(
-            resource.resource_type,
-            resource.resource_name,
-            resource.pattern_type,
-            each.principal,
-            each.host,
-            each.permission_type,
-            each.operation,
-        )
-        for resource in answer.resources
-        for each in resource.acls
-    ]
+    return [_entry_in(resource, each) for resource in answer.resources for each in resource.acls]
 
 
 def _create(client: Administration, entries: Sequence[AclEntry]) -> None:
@@ -171,34 +149,40 @@ def _create(client: Administration, entries: Sequence[AclEntry]) -> None:
 def _delete(client: Administration, filters: Sequence[AclEntry]) -> list[AclEntry]:
     from kafka.protocol.admin import DeleteAclsRequest
 
-    wanted = [
-        DeleteAclsRequest.DeleteAclsFilter(
-            resource_type_filter=each.resource,
-            resource_name_filter=each.name,
-            pattern_type_filter=each.pattern,
-            principal_filter=each.principal,
-            host_filter=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in filters
-    ]
+    wanted = [DeleteAclsRequest.DeleteAclsFilter(**_filter_fields(each)) for each in filters]
     deleted: dict[AclEntry, None] = {}
     for each, result in zip(filters, client.send(DeleteAclsRequest(filters=wanted)).filter_results, strict=True):
         client.check(result, _about(each))
         for acl in result.matching_acls:
             client.check(acl, _about(each))
-            entry = AclEntry(
-                acl.resource_type,
-                acl.resource_name,
-                acl.pattern_type,
-                acl.principal,
-                acl.host,
-                acl.permission_type,
-                acl.operation,
-            )
-            deleted[entry] = None
+            deleted[_entry_in(acl, acl)] = None
     return list(deleted)
+
+
+def _filter_fields(wanted: AclEntry) -> dict[str, Any]:
+    """Return a filter as DescribeAcls and DeleteAcls have it."""
+    return {
+        "resource_type_filter": wanted.resource,
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": wanted.pattern,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }
+
+
+def _entry_in(resource: Any, acl: Any) -> AclEntry:
+    """Return an entry of a response: DescribeAcls has the resource once for several entries."""
+    return AclEntry(
+        resource.resource_type,
+        resource.resource_name,
+        resource.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.permission_type,
+        acl.operation,
+    )
 
 
 def _about(wanted: AclEntry) -> str:

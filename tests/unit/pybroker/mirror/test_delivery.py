@@ -41,7 +41,7 @@ def test_throttled_producer_is_not_stalled(reports: Reports) -> None:
 
 
 def test_broken_producer_accepts_nothing_until_it_is_renewed(reports: Reports) -> None:
-    """What it has not sent is dropped, and reported so: it may not be sent by the next one."""
+    """It drops and reports the records that it has not sent: the next producer may not send them."""
     delivery = reports.delivery
     assert delivery.offer(HERE, b"k", b"v", -1, [])
     delivery._delivered(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), cast("Message", None))
