@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from pybroker.text_files import file_bytes
+
 from .authorizer import FORMER_AUTHORIZERS, STANDARD_AUTHORIZER, authorizer_problems, has_authorizer
 from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
@@ -145,8 +147,7 @@ def _security_warnings(config: BrokerConfig) -> Iterator[Problem]:
 
 def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     name = os.fspath(path)
-    with open(path, "rb") as file:
-        entries = parse_properties(file.read(), name)
+    entries = parse_properties(file_bytes(path), name)
     settings: Settings = {}
     for entry in entries:
         former = settings.get(entry.key)

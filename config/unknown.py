@@ -19,6 +19,8 @@ PLUGIN_PREFIXES = (
 AUTHORIZER_KEYS = ("super.users", "allow.everyone.if.no.acl.found")
 """The keys of Kafka's own authorizer, which are in the broker's file like those of a plugin."""
 
+#: Comparing longer keys with all known ones takes seconds.
+_LONGEST_KEY = 200
 _LISTENER_PREFIX = re.compile(r"listener\.name\.([^.]*)\.(.+)")
 _MECHANISM_KEYS = (
     "sasl.jaas.config",
@@ -59,6 +61,8 @@ def unknown_key_reason(key: str) -> str | None:
         broker_keys = " or ".join(name for name, _ in topic_row.synonyms)
         return "a topic key" + (f"; the key for all topics is {broker_keys}" if broker_keys else "")
     plugins = key.startswith(PLUGIN_PREFIXES)
+    if len(key) > _LONGEST_KEY:
+        return None if plugins else "unknown key"
     from difflib import get_close_matches  # importing it costs more than the table; needed for mistakes only
 
     near = get_close_matches(key, BROKER_KEYS, n=1, cutoff=0.93 if plugins else 0.6)

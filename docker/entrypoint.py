@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pybroker.java_properties import UnreadableProperties, decoded_properties, parse_properties
-from pybroker.text_files import UnreadableText
+from pybroker.text_files import UnreadableText, file_bytes
 
 # Variables of Apache Kafka's scripts and its JVM, which are not broker properties
 NOT_PROPERTIES = {
@@ -224,9 +224,11 @@ def on_one_line(value: str) -> str:
 def text_of(path: Path) -> str:
     """Return the text of a file, decoded as the broker decodes it. Raises SystemExit with the line."""
     try:
-        return decoded_properties(path.read_bytes())
+        return decoded_properties(file_bytes(path))
     except UnreadableText as error:
         raise SystemExit(f"{path}:{error.line}: {error.reason}") from None
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from None
 
 
 def entries(text: str, path: Path = Path("server.properties")) -> dict[str, str]:

@@ -22,7 +22,7 @@ from pybroker.text_files import UnreadableText, check_encoding, utf8_text
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _TRAILING_BACKSLASHES = re.compile(r"\\+$")
-_KEY_AND_VALUE = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_KEY_AND_VALUE = re.compile(r"((?:[^\\=: \t\f]++|\\.)*+)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 

@@ -1,8 +1,10 @@
-"""Decode text files that editors of other systems have written: byte order marks, and encodings that are not UTF-8."""
+"""Read text files that editors of other systems have written: byte order marks, and encodings that are not UTF-8."""
 
 from __future__ import annotations
 
 import codecs
+import errno
+import os
 import re
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -14,6 +16,10 @@ _MARKS = {
 }
 
 
+#: The size of the largest configuration file. /dev/zero has no end.
+MOST_BYTES = 16 << 20
+
+
 class UnreadableText(Exception):
     """A file is not text: the line, from 1, and the reason."""
 
@@ -21,6 +27,15 @@ class UnreadableText(Exception):
         super().__init__(f"line {line}: {reason}")
         self.line = line
         self.reason = reason
+
+
+def file_bytes(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the content of a file or pipe. Raises OSError, also if it has more than `most_bytes` bytes."""
+    with open(path, "rb") as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", os.fspath(path))
+    return data
 
 
 def utf8_text(data: bytes, *, may_have_zeros: bool = False) -> str:

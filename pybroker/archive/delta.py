@@ -96,7 +96,7 @@ class DeltaLog:
                         there.add(unquote(action["add"]["path"]))
                     elif "remove" in action:
                         there.discard(unquote(action["remove"]["path"]))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise DamagedArchive(f"{path} is damaged: {error!r}") from None
         return there, len(names) - 1 if names else None
 

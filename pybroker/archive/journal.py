@@ -91,7 +91,7 @@ class Journal:
                 for name in ("bases", "restored")
             )
             return RestoreState(**fields, producer=(producer_id, epoch), bases=bases, restored=restored)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedArchive(f"{self._path} is damaged: {error!r}") from None
 
 

@@ -150,7 +150,7 @@ def decode(data: bytes, name: str) -> Manifest:
             replaced=tuple(fields["replaced"]),
         )
         _check(manifest, name)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedArchive(f"{name} is damaged: {error!r}") from None
     return manifest
 

@@ -16,6 +16,7 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 from pybroker.cli.option_values import natural
+from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -195,8 +196,8 @@ def _inside(session: Session, wanted: Mapping[Place, int]) -> dict[Place, int]:
 def read_plans(path: Path, groups: Sequence[str]) -> dict[str, dict[Place, int]]:
     """Return the offsets in a file by group. Lines without a group are for the only one. Raises CommandError."""
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
+        rows = list(csv.reader(utf8_text(file_bytes(path)).splitlines()))
+    except (OSError, UnreadableText, csv.Error) as error:
         raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     plans: dict[str, dict[Place, int]] = {}
     for number, row in enumerate(rows, start=1):

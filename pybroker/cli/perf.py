@@ -16,11 +16,14 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.option_values import key_value, natural, positive, seconds
+from pybroker.text_files import file_bytes
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session
     from pybroker.perf.producing import Produced
 
+#: The lines of --payload-file are kept in memory.
+_PAYLOAD_FILE_BYTES = 1 << 30
 _EXAMPLES = """\
 examples:
   pybroker perf produce --topic load --num-records 1000000 --record-size 100 -X acks=all
@@ -112,7 +115,7 @@ def _payloads(options: argparse.Namespace) -> list[bytes]:
     if options.payload_file is None:
         return random_payloads(options.record_size or 100)
     try:
-        found = [line for line in options.payload_file.read_bytes().split(b"\n") if line]
+        found = [line for line in file_bytes(options.payload_file, _PAYLOAD_FILE_BYTES).split(b"\n") if line]
     except OSError as error:
         raise UsageError(f"{options.payload_file}: {error.strerror}") from None
     if not found:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from protocol.schema import Struct
 from pybroker.source.errors import AccessDenied, UnusableOption
-from pybroker.text_files import pem_text
+from pybroker.text_files import file_bytes, pem_text
 from security.jaas import JaasError, LoginModule, login_module
 from security.key_stores import TYPES, Store, StoreRefused
 from security.sasl.client import BearerClient, ClientExchange, PlainClient, ScramClient, ServerRefused
@@ -219,8 +219,7 @@ def _load(name: str, context: ssl.SSLContext, pem: bytes, password: str | None) 
 
 def _read(name: str, path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return file_bytes(path)
     except OSError as error:
         raise UnusableOption(f"{name}: {path}: {error.strerror}") from None
 

@@ -10,10 +10,9 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from pybroker.java_properties import UnreadableProperties, decoded_properties, parse_properties
-from pybroker.text_files import UnreadableText
+from pybroker.text_files import UnreadableText, file_bytes
 
 _PORT = 2181
 #: ZooKeeper's health check, and its response. Nothing else gets a response.
@@ -32,7 +31,7 @@ def serve(arguments: Sequence[str]) -> int:
     """Accept connections, and close each soon, until the process ends. Return the exit code if the port is in use."""
     paths = [each for each in arguments if not each.startswith("-")]
     try:
-        port = client_port(decoded_properties(Path(paths[0]).read_bytes())) if paths else _PORT
+        port = client_port(decoded_properties(file_bytes(paths[0]))) if paths else _PORT
         listener = socket.create_server(("", port))
     except (OSError, UnreadableProperties, UnreadableText) as error:
         print(f"zookeeper-server-start: {error}", file=sys.stderr)

@@ -8,7 +8,6 @@ values, or ignore what follows.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, SparkSession
@@ -17,7 +16,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from pybroker.pipeline.registry import schemas_of
 from pybroker.pipeline.spec import Parse, SpecError
-from pybroker.text_files import UnreadableText, utf8_text
+from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 #: Behind each value. No value of another length ends just before these bytes, unless it contains them.
 _END = bytes.fromhex("6f3c1d9a5b7e42c88a40e1f7d2930b6c")
@@ -85,7 +84,7 @@ def _given(parse: Parse) -> str | None:
     if parse.schema_file is None:
         return parse.schema
     try:
-        return utf8_text(Path(parse.schema_file).read_bytes())
+        return utf8_text(file_bytes(parse.schema_file))
     except OSError as error:
         raise SpecError("parse.schema_file", f"{parse.schema_file}: {error.strerror}") from error
     except UnreadableText as error:
@@ -101,7 +100,7 @@ def _fields(schema: str, path: str) -> list[str]:
     """Return the field names of a record schema. Errors: SpecError for any other schema."""
     try:
         found = json.loads(schema)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError(path, f"is not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("type") != "record":
         raise SpecError(path, "is not the schema of a record")

@@ -101,7 +101,7 @@ def check(folder: Path, identity: Mapping[str, str]) -> None:
         return
     try:
         found = json.loads(written.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{written} is damaged: {error}") from error
     if not isinstance(found, dict):
         raise CheckpointError(f"{written} is damaged: it is not an object")
@@ -129,7 +129,7 @@ def _read_offsets(file: Path) -> tuple[Mapping[str, Any], Offsets]:
     try:
         metadata, *sources = (json.loads(line) for line in lines if line not in ("-", ""))
         return metadata, _merged(sources)
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{file} is none of Spark's: {error}") from error
 
 

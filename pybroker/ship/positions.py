@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Self
 
+from pybroker.text_files import file_bytes
+
 _VERSION = 1
 _NONE: Mapping[str, list[Position]] = {}
 
@@ -110,7 +112,7 @@ class PositionFile:
     def _read(self) -> dict[str, Position | None]:
         try:
             written_ns = self.path.stat().st_mtime_ns
-            found = json.loads(self.path.read_bytes())
+            found = json.loads(file_bytes(self.path))
             version, topic, files = found["version"], found["topic"], found["files"]
             positions = {str(path): value and _position(value) for path, value in files.items()}
             self.others = {path: [_position(each) for each in files] for path, files in found.get("others", {}).items()}
@@ -118,7 +120,7 @@ class PositionFile:
             return {}
         except OSError as error:
             raise PositionFileError(f"{self.path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise PositionFileError(
                 f"{self.path}: is not a position file: remove it, and choose with --from-beginning where to begin"
             ) from None

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pybroker.cli.client.errors import UsageError
-from pybroker.text_files import UnreadableText, utf8_text
+from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 _ADDRESS = "bootstrap-server"
 _OTHERS = 0o077
@@ -40,7 +40,7 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
     """Return a profile's address, or None, and its properties. Raises UsageError."""
     path = profiles_file(os.environ if environ is None else environ)
     try:
-        text = utf8_text(path.read_bytes())
+        text = utf8_text(file_bytes(path))
         profiles = tomllib.loads(text.replace("\r\n", "\n").replace("\r", "\n"))
     except OSError as error:
         raise UsageError(f"--profile {name}: {path}: {error.strerror}") from None

@@ -9,6 +9,7 @@ from typing import Any
 
 from pybroker.cli.client.errors import UsageError
 from pybroker.java_properties import UnreadableProperties, parse_properties
+from pybroker.text_files import file_bytes
 
 _CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
 
@@ -57,7 +58,7 @@ _IN_KAFKA_PYTHON = {
 def read_properties(path: Path) -> dict[str, str]:
     """Return the entries of a file in Java's .properties syntax. Raises UsageError."""
     try:
-        entries = parse_properties(path.read_bytes())
+        entries = parse_properties(file_bytes(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except UnreadableProperties as error:

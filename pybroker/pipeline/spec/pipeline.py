@@ -18,7 +18,7 @@ from pybroker.pipeline.spec.interval import seconds
 from pybroker.pipeline.spec.source import Source, Table
 from pybroker.pipeline.spec.stream import Stream
 from pybroker.pipeline.values import SpecError, build, key, substituted
-from pybroker.text_files import UnreadableText, utf8_text
+from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -132,7 +132,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
     from pybroker.pipeline.spec.document import parse
 
     try:
-        text = utf8_text(path.read_bytes(), may_have_zeros=True)
+        text = utf8_text(file_bytes(path), may_have_zeros=True)
     except UnreadableText as error:
         raise SpecError("", str(error)) from error
     try:

@@ -140,3 +140,9 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Only ConfigError is raised."""
     with suppress(ConfigError):
         parse_properties(data, "f")
+
+
+def test_line_of_megabytes_is_read() -> None:
+    """A binary file may have one. The parser needs neither its recursion nor memory for each character."""
+    key, value = "k" * 20_000_000, "v" * 1_000_000
+    assert read(f"{key}={value}") == [(key, value, 1)]

@@ -25,6 +25,7 @@ from config.unknown import (
         "client.quota.callback.static.produce",
         "config.providers.file.class",
         "rsm.config.bucket",
+        f"rsm.config.{'q' * 5_000_000}",
     ],
 )
 def test_known_keys_have_no_reason(key: str) -> None:
@@ -41,6 +42,7 @@ def test_known_keys_have_no_reason(key: str) -> None:
         ("remote.storage.enable", "a topic key"),
         ("message.format.version", "a topic key"),
         ("qqq", "unknown key"),
+        ("q" * 5_000_000, "unknown key"),
     ],
 )
 def test_reasons(key: str, reason: str) -> None:

@@ -60,7 +60,7 @@ def _is_clean_mark(data: bytes) -> bool:
     try:
         mark = json.loads(data)
         return isinstance(mark, dict) and mark.keys() == {"version", "brokerEpoch"} and mark["version"] == 0
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -89,6 +89,21 @@ def test_wrong_line_is_named(tmp_path: Path, text: str, groups: list[str]) -> No
         read_plans(file, groups)
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("t,0,1\n".encode("utf-16"), "line 1: the file is UTF-16, not UTF-8 text"),
+        (b"t,0,1\nt,\0,1\n", "line 2: the file is not UTF-8 text: it has a zero byte"),
+        (b'"' + b"1" * 200_000 + b'",0,1\n', "field larger than field limit"),
+    ],
+)
+def test_file_that_is_no_table_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "plan.csv"
+    file.write_bytes(content)
+    with pytest.raises(CommandError, match=f"{file}: {reason}"):
+        read_plans(file, ["g"])
+
+
 def test_topic_may_have_partitions() -> None:
     assert topic_partitions("a.b") == ("a.b", ())
     assert topic_partitions("a:0,12") == ("a", (0, 12))

@@ -211,6 +211,7 @@ def text(version: int = 1, topic: str = "t", **position: object) -> str:
     [
         ("", "is not a position file"),
         ("[]", "is not a position file"),
+        ("[" * 100_000, "is not a position file"),
         ('{"version": 1}', "is not a position file"),
         (text(offset="9"), "is not a position file"),
         (text(offset=-3), "is not a position file"),
