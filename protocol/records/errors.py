@@ -25,6 +25,10 @@ class InvalidRecord(RecordsError):
     """The bytes are intact but break a rule of the format: a count, length or delta is inconsistent."""
 
 
+class OversizedRecord(InvalidRecord):
+    """A record of a compressed batch has more bytes than the caller allows."""
+
+
 class UnreadableLength(InvalidRecord):
     """The length of a record is not a number. Kafka cannot continue then and reports an unknown error."""
 

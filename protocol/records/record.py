@@ -23,7 +23,7 @@ from protocol.records.batch import (
 )
 from protocol.records.buffer import Buffer
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
-from protocol.records.errors import InvalidRecord, UnreadableLength
+from protocol.records.errors import InvalidRecord, OversizedRecord, UnreadableLength
 from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlong, encode_varint
 
 _NEW_TUPLE = tuple.__new__
@@ -154,8 +154,8 @@ def skim_records(
     """Yield the records of a v2 batch without their content: the key is empty or None; value and headers are omitted.
 
     Kafka checks a compressed batch that it does not change in this way: the position of a record follows from its
-    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree, or if a length is negative or
-    too large.
+    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree, or if a length is negative;
+    OversizedRecord if it is too large.
     """
     data = _unpacked_records(batch, header, max_size)
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
@@ -193,8 +193,12 @@ def skim_records(
 def check_record_sizes(
     batch: Buffer, header: BatchHeader, most_record_bytes: int, max_size: int = DEFAULT_MAX_SIZE
 ) -> None:
-    """Raise InvalidRecord, with Kafka's text, for the first record of a v2 batch that has too many bytes."""
-    data = _unpacked_records(batch, header, max_size)
+    """Raise OversizedRecord, with Kafka's text, for the first record of a v2 batch that has too many bytes."""
+    check_sizes(_unpacked_records(batch, header, max_size), header, most_record_bytes)
+
+
+def check_sizes(data: bytes, header: BatchHeader, most_record_bytes: int) -> None:
+    """Raise OversizedRecord as `check_record_sizes` does; `data` are the records of the batch, uncompressed."""
     position = 0
     for _ in range(header.record_count):
         size, position = decode_varint(data, position)
@@ -203,8 +207,8 @@ def check_record_sizes(
         position += max(size, 0)
 
 
-def _too_large(size: int, limit: int) -> InvalidRecord:
-    return InvalidRecord(f"Invalid record size: {size} exceeds the configured maximum record size of {limit}.")
+def _too_large(size: int, limit: int) -> OversizedRecord:
+    return OversizedRecord(f"Invalid record size: {size} exceeds the configured maximum record size of {limit}.")
 
 
 def _skip(data: bytes, position: int, size: int) -> int:

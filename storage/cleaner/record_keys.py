@@ -13,9 +13,11 @@ from typing import NamedTuple
 from protocol.records.batch import HEADER_SIZE, BatchHeader
 from protocol.records.compression import Codec, decompress
 from protocol.records.errors import InvalidRecord
+from protocol.records.record import check_sizes
 from storage.cleaner.compiled_walk import IS_COMPILED, walk_records
 from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
+from storage.log_config import LARGEST_RECORD_BYTES
 
 #: The fewest records for which a search for uniform ones pays.
 _FEW_RECORDS = 8
@@ -35,11 +37,19 @@ class BatchKeys(NamedTuple):
     tombstones: list[int]
 
 
-def uncompressed(batch: memoryview, header: BatchHeader) -> bytes:
-    """Return the uncompressed records of a batch v2. Raises CorruptBatch and UnsupportedCodec."""
+def uncompressed(batch: memoryview, header: BatchHeader, most_record_bytes: int = LARGEST_RECORD_BYTES) -> bytes:
+    """Return the uncompressed records of a batch v2.
+
+    Raises CorruptBatch and UnsupportedCodec; OversizedRecord if a compressed record has more than `most_record_bytes`.
+    """
     records = batch[HEADER_SIZE : header.size_bytes]
     codec = header.codec
-    return bytes(records) if codec == Codec.NONE else decompress(codec, records)
+    if codec == Codec.NONE:
+        return bytes(records)
+    data = decompress(codec, records)
+    if most_record_bytes < LARGEST_RECORD_BYTES:
+        check_sizes(data, header, most_record_bytes)
+    return data
 
 
 def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:

@@ -51,7 +51,7 @@ _OPEN_FILES = 8
 
 
 def clean(job: CleanJob, fs: FileSystem = LOCAL) -> CleanResult:
-    """Run a round. Raises OSError, and CorruptFile if a segment is damaged; then the log is unchanged."""
+    """Run a round. Raises OSError, OversizedRecord, and CorruptFile if a segment is damaged; the log stays as it is."""
     remove_cleaned(fs, job.directory)
     collects = gc.isenabled()
     # A round creates millions of objects and no cycles; the garbage collector would take a tenth of the time.
@@ -73,8 +73,9 @@ class _Round:
         self.job = job
         self.fs = fs
         self.files = OpenFiles(fs, _OPEN_FILES)
-        self.throttle = Throttle(job.resources.bytes_per_second)
+        self._most_record_bytes = job.config.max_decompressed_message_bytes
         resources = job.resources
+        self.throttle = Throttle(resources.bytes_per_second)
         self.table = KeyTable(job.first_dirty_offset, job.end_offset, resources.memory_bytes, resources.load_factor)
         self.read_bytes = self.read_records = self.kept_records = 0
         #: Last offsets of batches that may have to be kept without records: see `_is_kept_empty`.
@@ -176,12 +177,12 @@ class _Round:
                     # Not all of them may fit, so they are added one by one, and then the remaining room is computed.
                     table.note(*waiting)
                     waiting = BatchKeys([], [], [])
-                    if not table.record_fitting_keys(*_keys(header, memoryview(data)[start:stop])):
+                    if not table.record_fitting_keys(*self._keys(header, memoryview(data)[start:stop])):
                         return False
                     room = table.max_keys - table.size
                 elif header is not None:
                     if header[5] & CODEC_MASK:
-                        records = uncompressed(memoryview(data)[start:stop], header)
+                        records = uncompressed(memoryview(data)[start:stop], header, self._most_record_bytes)
                         add_keys(waiting, records, 0, len(records), header)
                     else:
                         add_keys(waiting, data, start + HEADER_SIZE, stop, header)
@@ -343,7 +344,7 @@ class _Round:
         if noted and count == header.last_offset_delta + 1:
             first = header.base_offset - table.start_offset
             return table.marks[first : first + count]
-        return self._marks_by_keys(_keys(header, batch))
+        return self._marks_by_keys(self._keys(header, batch))
 
     def _marks_by_keys(self, found: BatchKeys) -> bytearray:
         """Return the marks of any records by their keys. Records after the round are kept."""
@@ -371,7 +372,7 @@ class _Round:
         """Return what is kept of a message v0 or v1 or a wrapper, or None. They have no horizon and cannot be empty."""
         records = legacy_records(batch)
         self.read_records += len(records)
-        marks = self._marks_by_keys(_keys(None, batch))
+        marks = self._marks_by_keys(self._keys(None, batch))
         if not self.keeps_legacy_tombstones:
             marks = bytearray(
                 DROP if mark == TOMBSTONE and record.offset <= self.table.latest_offset else mark
@@ -385,14 +386,13 @@ class _Round:
             return batch
         return rewrite_legacy(batch, kept) if kept else None
 
-
-def _keys(header: BatchHeader | None, batch: memoryview) -> BatchKeys:
-    """Return the keys of a batch of any format."""
-    if header is not None:
-        return read_keys(uncompressed(batch, header), header)
-    records = legacy_records(batch)
-    return BatchKeys(
-        [record.key for record in records],
-        [record.offset for record in records],
-        [number for number, record in enumerate(records) if record.value is None],
-    )
+    def _keys(self, header: BatchHeader | None, batch: memoryview) -> BatchKeys:
+        """Return the keys of a batch of any format. Raises OversizedRecord, as `uncompressed` does."""
+        if header is not None:
+            return read_keys(uncompressed(batch, header, self._most_record_bytes), header)
+        records = legacy_records(batch)
+        return BatchKeys(
+            [record.key for record in records],
+            [record.offset for record in records],
+            [number for number, record in enumerate(records) if record.value is None],
+        )

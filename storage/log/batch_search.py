@@ -6,15 +6,18 @@ itself. A caller that waits for the worker keeps only the path and the position.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.records.batch import CODEC_MASK
 from protocol.records.buffer import Buffer
 from protocol.records.compression import Codec
 from protocol.records.entries import iter_records
-from protocol.records.errors import CorruptBatch, RecordsError, TooLarge
+from protocol.records.errors import CorruptBatch, OversizedRecord, RecordsError, TooLarge
+from protocol.records.record import Record, skim_records
 from storage.fs import LOCAL, FileSystem
 from storage.index.time import TimestampOffset
+from storage.log_config import LARGEST_RECORD_BYTES
 from storage.segment.scan import Entry, parse_entry
 
 #: A batch with more records or bytes goes to a worker. Up to these limits it takes the event loop at most 1.5 ms.
@@ -45,7 +48,8 @@ class BatchSearch(NamedTuple):
     """A search in the batch `entry` of the file `path`.
 
     It looks for the first record from `first_offset` on whose timestamp is at least `timestamp` (ms), or equal to it if
-    `exact`. It inspects at most `most_records` records.
+    `exact`. It inspects at most `most_records` records. A compressed record before the result may have at most
+    `most_record_bytes`: max.decompressed.message.bytes.
     """
 
     path: str
@@ -54,6 +58,7 @@ class BatchSearch(NamedTuple):
     exact: bool
     first_offset: int
     most_records: int
+    most_record_bytes: int = LARGEST_RECORD_BYTES
 
     @property
     def is_small(self) -> bool:
@@ -64,35 +69,44 @@ class BatchSearch(NamedTuple):
         return size_bytes <= _INLINE_BYTES and header.record_count <= _INLINE_RECORDS
 
     def of_small(self, batch: Buffer) -> SearchResult | None:
-        """Search a small batch; return None if it decompresses to more than the inline limit."""
+        """Search a small batch; return None if it decompresses to more than the inline limit.
+
+        Raises OversizedRecord.
+        """
         try:
             return self.of(batch, _INLINE_UNPACKED_BYTES)
         except TooLarge:
             return None
 
     def of(self, batch: Buffer, most_bytes: int) -> SearchResult:
-        """Search the batch. Raises TooLarge if it decompresses to more than `most_bytes`."""
+        """Search the batch. Raises TooLarge if it decompresses to more than `most_bytes`, and OversizedRecord."""
         timestamp, first_offset = self.timestamp, self.first_offset
         count = 0
         try:
-            for record in iter_records(batch, most_bytes):
+            for record in self._records(batch, most_bytes):
                 count += 1
                 fits = record.timestamp == timestamp if self.exact else record.timestamp >= timestamp
                 if fits and record.offset >= first_offset:
                     return SearchResult(TimestampOffset(record.timestamp, record.offset), count)
                 if count >= self.most_records:
                     return SearchResult(None, count, is_whole=False)
-        except TooLarge:
+        except (TooLarge, OversizedRecord):
             raise
         except RecordsError:
             pass
         return SearchResult(None, count)
 
+    def _records(self, batch: Buffer, most_bytes: int) -> Iterator[Record]:
+        header = self.entry.header
+        if header is None or header.codec == Codec.NONE or self.most_record_bytes >= LARGEST_RECORD_BYTES:
+            return iter_records(batch, most_bytes)
+        return skim_records(batch, header, most_bytes, self.most_record_bytes)
+
 
 def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> SearchResult:
     """Search a batch in its file, for a worker process. It takes up to 0.2 s for a batch of small records.
 
-    Raises OSError, and BatchGone if the batch is no longer there.
+    Raises OSError, OversizedRecord, and BatchGone if the batch is no longer there.
     """
     size_bytes, position = search.entry.size_bytes, search.entry.position
     try:

@@ -69,7 +69,8 @@ def find_timestamp(
 ) -> Steps[TimestampAndOffset | None]:
     """Find the first record from the log start offset on whose timestamp is at least `timestamp` (ms).
 
-    `log_now` returns the current log, or raises the reason why it cannot be read. Raises LogOffline.
+    `log_now` returns the current log, or raises the reason why it cannot be read. Raises LogOffline, and
+    OversizedRecord if a compressed record above max.decompressed.message.bytes is before the result in its batch.
     """
     look_up = _LookUp(allowance)
     found: TimestampAndOffset | None = None
@@ -235,7 +236,8 @@ class _LookUp:
         if not self._batches:
             return self._start_of(entry, log)
         self._batches -= 1
-        wanted = BatchSearch(segment.log.path, entry, timestamp, exact, first_offset, self._records)
+        most_bytes = log.config.max_decompressed_message_bytes
+        wanted = BatchSearch(segment.log.path, entry, timestamp, exact, first_offset, self._records, most_bytes)
         searched = None
         if wanted.is_small:
             batch = log.directory.fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)

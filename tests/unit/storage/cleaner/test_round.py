@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from protocol.records.batch import BatchHeader, iter_batches
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
+from protocol.records.errors import OversizedRecord
 from protocol.records.legacy_builder import MessageSetBuilder
 from storage.cleaner.job import Resources, SourceSegment, group_segments
 from storage.cleaner.round import clean
@@ -335,3 +337,20 @@ def test_segment_with_a_wrong_checksum_is_not_cleaned(tmp_path: Path) -> None:
     path.write_bytes(data[:-1])
     with pytest.raises(CorruptFile):
         clean(job)
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_oversized_compressed_record_stops_the_round(tmp_path: Path, is_clean: bool) -> None:
+    """max.decompressed.message.bytes: the log stays as it is, even if the record was cleaned before."""
+    log = make(tmp_path)
+    append(log, several((b"a", b"1"), (b"b", b"x" * 2000), codec=Codec.GZIP))
+    append(log, several((b"a", b"2"), (b"c", b"1"), codec=Codec.GZIP))
+    close_segment(log)
+    before = contents(log)
+    log.config = dataclasses.replace(CONFIG, max_decompressed_message_bytes=1000)
+    with pytest.raises(OversizedRecord, match="exceeds the configured maximum record size of 1000"):
+        clean_log(log, T0, 2 if is_clean else None)
+    assert contents(log) == before
+    log.config = dataclasses.replace(CONFIG, max_decompressed_message_bytes=3000)
+    clean_log(log, T0)
+    assert contents(log) == [before[1], before[2], before[3]]
