@@ -1,4 +1,4 @@
-"""Listeners: `listeners`, `advertised.listeners` and related keys, parsed and checked as in Kafka 4.3.
+"""Listeners: `listeners`, `advertised.listeners` and related keys, parsed and checked as in Kafka 4.4.
 
 There is one addition. If no advertised listener is set and the listener has no fixed host (it is empty or a wildcard),
 the advertised host is None: the address to which the client connected. Kafka would use the machine's name, or reject
@@ -17,7 +17,8 @@ import msgspec
 from .errors import ConfigError, Problem, rule
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._:]*)):(-?[0-9]+)")
+#: Apache Kafka's pattern: the brackets of an IPv6 address may be missing, also one of them.
+_LISTENER = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
 #: 0.0.0.0, ::, and 0.0.0.0 as an IPv6 address (::ffff:0.0.0.0).
@@ -98,13 +99,13 @@ def _listener(key: str, entry: str, protocols: dict[str, str]) -> Listener:
     match = _LISTENER.fullmatch(entry)
     if match is None:
         raise ConfigError(Problem(key, entry, "not a listener", "NAME://host:port, an IPv6 host in brackets"))
-    name, port = match[1].upper(), int(match[4])
+    name, port = match[1].upper(), int(match[3])
     if not 0 <= port <= 65535:
         raise ConfigError(Problem(key, entry, f"port {port} does not exist", "0 to 65535; 0 is any free port"))
     if name not in protocols:
         allowed = ", ".join(protocols) + "; or name it in listener.security.protocol.map"
         raise ConfigError(Problem(key, entry, f"No security protocol defined for listener {name}", allowed))
-    return Listener(name, protocols[name], match[2] or match[3] or None, port)
+    return Listener(name, protocols[name], match[2] or None, port)
 
 
 def _check_hosts_of_port(key: str, listeners: list[Listener]) -> None:
