@@ -15,8 +15,8 @@ PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/*/*.md") for path in ROOT.glob(pattern)
 )
 ROOMS = (
-    "protocol|client|storage|security|metadata|coordinator|runtime|config|controller|broker|tools|console|pybroker|tests|bench|docs|"
-    "docker|examples"
+    "protocol|client|storage|security|metadata|replication|coordinator|runtime|config|controller|broker|tools|console|pybroker|"
+    "tests|bench|docs|docker|examples"
 )
 MODULES = sorted(path for room in ROOMS.split("|") for path in ROOT.glob(f"{room}/**/*.py"))
 #: A file of Python, with folders or without; not behind `.../` or `./`. Everybody has a conftest.py.
@@ -88,6 +88,7 @@ def remarks(module: Path) -> Iterator[str]:
         "tools",
         "protocol",
         "pybroker",
+        "replication",
         "runtime",
         "security",
         "storage",

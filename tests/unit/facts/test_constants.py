@@ -315,7 +315,7 @@ def test_every_class_of_the_table_is_compared() -> None:
     assert {class_name for class_name, _ in kafka_constants()} == compared | {class_name for class_name, _ in NUMBERS}
 
 
-@pytest.mark.parametrize("room", ["config", "coordinator", "metadata", "protocol", "security"])
+@pytest.mark.parametrize("room", ["config", "coordinator", "metadata", "protocol", "replication", "security"])
 def test_every_enum_of_numbers_is_compared(room: str) -> None:
     """A new enum must join the table, or the list of those that other tests compare."""
     compared = {*(each.ours for each in ENUMS), *OTHER_ENUMS}

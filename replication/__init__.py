@@ -1,0 +1,1 @@
+"""State machines of replication, without sockets, files, clocks or randomness."""
