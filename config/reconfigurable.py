@@ -1,7 +1,7 @@
 """Dynamic changes that parts of Kafka 4.3's broker reject (KIP-226), though a start accepts the values.
 
 A thread pool may shrink to half or grow to twice its size at a time; connection limits must not be 0; local retention
-must not exceed the total retention.
+must not exceed the total retention, nor the lag of copies to tiered storage the local retention.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .combinations import retention_ms
 from .errors import Problem, rule
+from .keys import TOPIC_KEYS
 from .unknown import without_listener
 from .values import ConfigValue
 
@@ -33,6 +34,8 @@ POOLS = (
     "remote.log.reader.threads",
 )
 CONNECTION_LIMITS = ("max.connections", "max.connection.creation.rate")
+#: Keys of the defaults of topics. A change of one checks the limits of local retention, whichever it is.
+LOG_KEYS = frozenset(name for row in TOPIC_KEYS.values() for name, _ in row.synonyms)
 AS_THE_WHOLE = -2
 """Local retention: the same as the total retention."""
 
@@ -46,11 +49,13 @@ def problems(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> 
             yield from _pool(key, count, current)
         elif key in CONNECTION_LIMITS and count <= 0:
             yield _problem(key, f"Invalid {key} {count}")
-    retained = {"log.retention.ms": retention_ms(values), "log.retention.bytes": values["log.retention.bytes"]}
+    if not any(key in texts or values[key] != config.values[key] for key in LOG_KEYS):
+        return
+    retained = {"log.retention.ms": retention_ms(values), "log.retention.bytes": _number(values["log.retention.bytes"])}
     for whole, limit in retained.items():
-        key = whole.replace("log.", "log.local.", 1)
-        if values[key] != config.values[key]:
-            yield from _local(key, _number(values[key]), whole, _number(limit))
+        yield from _local(values, whole, limit)
+    for whole, limit in retained.items():
+        yield from _copy_lag(values, whole, limit)
 
 
 def _changes(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
@@ -85,7 +90,9 @@ def _pool(key: str, count: int, current: int) -> Iterator[Problem]:
         yield _problem(key, f"{failed} not be greater than double the current value {current}")
 
 
-def _local(key: str, local: int, whole: str, limit: int) -> Iterator[Problem]:
+def _local(values: Values, whole: str, limit: int) -> Iterator[Problem]:
+    key = whole.replace("log.", "log.local.", 1)
+    local = _number(values[key])
     if local == AS_THE_WHOLE or limit == -1:
         return
     invalid = f"Invalid value {local} for configuration {key}: Value must not be"
@@ -93,6 +100,17 @@ def _local(key: str, local: int, whole: str, limit: int) -> Iterator[Problem]:
         yield _problem(key, f"{invalid} -1 as {whole} value is set as {limit}.")
     elif local > limit:
         yield _problem(key, f"{invalid} more than {whole} property value: {limit}")
+
+
+def _copy_lag(values: Values, whole: str, limit: int) -> Iterator[Problem]:
+    """Yield the problem of copies to tiered storage that lag further behind than local retention (KIP-1241)."""
+    local_key = whole.replace("log.", "log.local.", 1)
+    key = whole.replace("log.retention", "log.remote.copy.lag", 1)
+    lag, local = _number(values[key]), _number(values[local_key])
+    local = limit if local == AS_THE_WHOLE else local
+    if lag > local >= 0:
+        invalid = f"Invalid value {lag} for configuration {key}: Value must not exceed {local_key}"
+        yield _problem(key, f"{invalid} (effective value: {local})")
 
 
 def _problem(key: str, what: str) -> Problem:

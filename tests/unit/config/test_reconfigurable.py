@@ -97,10 +97,18 @@ def test_connection_limits_must_not_be_zero(key: str) -> None:
             {"log.retention.bytes": "10", "log.local.retention.bytes": "11"},
             "log.local.retention.bytes: Value must not be more than log.retention.bytes property value: 10",
         ),
+        (
+            {"log.retention.ms": "10", "log.remote.copy.lag.ms": "11"},
+            "log.remote.copy.lag.ms: Value must not exceed log.local.retention.ms (effective value: 10)",
+        ),
+        (
+            {"log.local.retention.bytes": "10", "log.remote.copy.lag.bytes": "11"},
+            "log.remote.copy.lag.bytes: Value must not exceed log.local.retention.bytes (effective value: 10)",
+        ),
     ],
 )
 def test_local_retention_is_within_total_retention(texts: dict[str, str], sentence: str) -> None:
-    """-2 means all; if all is kept, any local limit is allowed."""
+    """-2 means all; if all is kept, any local limit is allowed. Copies may lag as far as local retention."""
     assert sentence in refused(texts)
     for text in ("-2", "-1", "11"):
         check_dynamic(load(), {"log.retention.bytes": "-1", "log.local.retention.bytes": text}, per_broker=True)
