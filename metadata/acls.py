@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from metadata.decision import Decision, Refused
+from metadata.decision import MAX_RECORDS_PER_REQUEST, TOO_MANY_RECORDS, Decision, Refused
 from metadata.features import ADDRESS_RANGES_LEVEL
 from metadata.framing import new_record
 from metadata.image import MetadataImage
@@ -66,6 +66,9 @@ def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], 
             del fields["name"], fields["permission"]
             record = new_record(image.metadata_version, AccessControlEntryRecord, id=new_id(), **fields)
             decision.records.append(record)
+    if len(decision.records) > MAX_RECORDS_PER_REQUEST:
+        refusal = Created(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
+        return Decision(results=[refusal] * len(decision.results))
     return decision
 
 
@@ -130,6 +133,9 @@ def delete_acls(image: MetadataImage, filters: Sequence[AclFilter]) -> Decision[
         found = [(acl_id, acl) for acl_id, acl in entries(image) if wanted.matches(acl)]
         going.update(dict.fromkeys(acl_id for acl_id, _ in found))
         decision.results.append(Deleted(tuple(acl for _, acl in found)))
+    if len(going) > MAX_RECORDS_PER_REQUEST:
+        text = f"Cannot remove more than {MAX_RECORDS_PER_REQUEST} acls in a single delete operation."
+        return Decision(results=[Deleted((), ErrorCode.INVALID_REQUEST, text)] * len(filters))
     level = image.metadata_version
     decision.records += [new_record(level, RemoveAccessControlEntryRecord, id=acl_id) for acl_id in going]
     return decision

@@ -19,6 +19,8 @@ Admit: TypeAlias = Callable[[int], None]
 # Kafka's limit: one request is one batch, and a batch must not become too large to read
 MAX_PARTITIONS_PER_REQUEST = 10_000
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
+MAX_RECORDS_PER_REQUEST = 10_000
+TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
 
 
 class Refused(Exception):
