@@ -1,0 +1,330 @@
+"""The partitions that this broker follows at one leader: fetch, truncate, append. Kafka's AbstractFetcherThread.
+
+A partition is *fetched* until an error delays it. If the leader does not have its offset, it is *reset*: the log ends
+where the leader's ends, or starts over where the leader's begins.
+
+Where the logs diverge, the response says so (KIP-595): the leader's last epoch that is not above the follower's, and
+its end. The follower truncates to the end of what both have of that epoch, and asks again. So nothing that a leader has
+committed is cut off, and nothing that it lacks is kept (KIP-101, KIP-279).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from protocol.error_codes import ErrorCode
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
+from protocol.schema import Struct
+from replication.fetch_session import FetchSession, Position
+
+NO_EPOCH, NO_OFFSET = -1, -1
+
+#: A partition: topic id and index.
+PartitionKey = tuple[bytes, int]
+
+_SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class EpochEnd(NamedTuple):
+    """A leader epoch, and the offset after its last record; (-1, -1) if unknown."""
+
+    epoch: int
+    end_offset: int
+
+
+class DamagedRecords(Exception):
+    """The leader's records are damaged, or do not follow the log's. Nothing was appended."""
+
+
+class LogFailed(Exception):
+    """The log cannot be used: its directory has failed."""
+
+
+class FollowedLog(Protocol):
+    """A follower's log. Every method may raise LogFailed."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch, -1 if there is none."""
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """Return the largest epoch not above `epoch` and its end; (-1, -1) if unknown."""
+
+    def append(self, records: memoryview, max_epoch: int) -> None:
+        """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords."""
+
+    def truncate(self, offset: int) -> None:
+        """Remove the records from `offset` on, and the epochs that begin there."""
+
+    def start_over(self, offset: int) -> None:
+        """Remove all records; the log continues at `offset`."""
+
+    def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
+        """Take over the leader's offsets, as far as this log reaches."""
+
+
+class FetchLimits(NamedTuple):
+    """The replica.fetch.* keys: bytes and ms."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 10 << 20
+    partition_max_bytes: int = 1 << 20
+    backoff_ms: int = 1000
+
+
+class Phase(Enum):
+    """What a partition waits for."""
+
+    FETCHING = auto()
+    DELAYED = auto()
+    RESETTING = auto()
+    FAILED = auto()  # its log cannot be used; it stays so until it is added again
+
+
+class Followed:
+    """A partition that is followed in one leader epoch."""
+
+    __slots__ = ("delayed_until_ms", "last_error", "leader_epoch", "log", "phase", "reset_at_start")
+
+    def __init__(self, log: FollowedLog, leader_epoch: int) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.phase = Phase.FETCHING
+        self.delayed_until_ms = 0
+        #: The error of its last response, for metrics and the log; 0 if there was none.
+        self.last_error = 0
+        #: Whether a reset has found the leader's end above the log's: then the leader's start is asked for.
+        self.reset_at_start = False
+
+    def delay(self, until_ms: int) -> None:
+        self.phase, self.delayed_until_ms = Phase.DELAYED, until_ms
+
+
+class Fetcher:
+    """Fetches from one leader. `node_id` is this broker's; `broker_epoch` that of its registration, which may change.
+
+    One request at a time: `next_request`, then `answered` or `failed`.
+    """
+
+    def __init__(self, node_id: int, broker_epoch: int, limits: FetchLimits | None = None) -> None:
+        self._node_id = node_id
+        self.broker_epoch = broker_epoch
+        self.limits = limits or FetchLimits()
+        self.partitions: dict[PartitionKey, Followed] = {}
+        self._session: FetchSession[PartitionKey] = FetchSession()
+        self._wanted: dict[PartitionKey, Position] = {}
+        self._changed: set[PartitionKey] = set()
+        self._delayed: set[PartitionKey] = set()
+
+    def add(self, key: PartitionKey, log: FollowedLog, leader_epoch: int) -> None:
+        """Follow a partition, or follow it in a later epoch of the same leader."""
+        known = self.partitions.get(key)
+        if known is None or known.leader_epoch < leader_epoch or known.log is not log:
+            self.partitions[key] = Followed(log, leader_epoch)
+            self._changed.add(key)
+
+    def remove(self, key: PartitionKey) -> None:
+        """Follow a partition no longer: it is led here, follows another leader, or is gone."""
+        if self.partitions.pop(key, None) is not None:
+            self._changed.add(key)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def next_request(self, now_ms: int) -> Struct | None:
+        """Return the next Fetch request, or None if no partition is fetched now."""
+        self._end_delays(now_ms)
+        if self._session.is_full:
+            self._changed.update(self.partitions)
+        changed, self._changed = self._changed, set()
+        for key in changed:
+            self._note_wanted(key)
+        if not self._wanted and self._session.is_full:
+            return None
+        asked = self._session.request(self._wanted, changed)
+        topics: dict[bytes, list[Struct]] = {}
+        for (topic_id, index), position in asked.partitions.items():
+            topics.setdefault(topic_id, []).append(
+                FetchPartition(
+                    partition=index,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.fetch_offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=position.max_bytes,
+                )
+            )
+        forgotten: dict[bytes, list[int]] = {}
+        for topic_id, index in asked.forgotten:
+            forgotten.setdefault(topic_id, []).append(index)
+        limits = self.limits
+        return FETCH.request(
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self.broker_epoch),
+            max_wait_ms=limits.max_wait_ms,
+            min_bytes=limits.min_bytes,
+            max_bytes=limits.max_bytes,
+            session_id=asked.session_id,
+            session_epoch=asked.session_epoch,
+            topics=[FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
+            forgotten_topics_data=[
+                ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in forgotten.items()
+            ],
+        )
+
+    def wakes_at_ms(self) -> int | None:
+        """Return when the next delay ends, or None."""
+        return min((self.partitions[key].delayed_until_ms for key in self._delayed), default=None)
+
+    def resetting(self) -> list[tuple[PartitionKey, Followed]]:
+        """Return the partitions that need the leader's LATEST offset, or its EARLIEST one if `reset_at_start`."""
+        return [(key, each) for key, each in self.partitions.items() if each.phase is Phase.RESETTING]
+
+    def _end_delays(self, now_ms: int) -> None:
+        for key in list(self._delayed):
+            followed = self.partitions.get(key)
+            if followed is None or followed.phase is not Phase.DELAYED:
+                self._delayed.discard(key)
+            elif followed.delayed_until_ms <= now_ms:
+                self._delayed.discard(key)
+                followed.phase = Phase.FETCHING
+                self._changed.add(key)
+
+    def _note_wanted(self, key: PartitionKey) -> None:
+        followed = self.partitions.get(key)
+        if followed is None or followed.phase is not Phase.FETCHING:
+            self._wanted.pop(key, None)
+            return
+        log = followed.log
+        self._wanted[key] = Position(
+            followed.leader_epoch,
+            log.log_end_offset,
+            log.latest_epoch,
+            log.log_start_offset,
+            self.limits.partition_max_bytes,
+        )
+
+    # -- responses ---------------------------------------------------------------------------------------------------
+
+    def failed(self, now_ms: int) -> None:
+        """The leader did not answer: all its partitions are tried again after a pause."""
+        self._session.failed()
+        for key, followed in self.partitions.items():
+            if followed.phase is Phase.FETCHING:
+                self._delay(key, followed, now_ms)
+
+    def answered(self, response: Struct, now_ms: int) -> None:
+        """Take over a Fetch response: append, truncate, or delay each partition in it."""
+        if response.error_code != ErrorCode.NONE:
+            if response.error_code in _SESSION_ERRORS:
+                self._session.failed()
+            else:
+                self.failed(now_ms)
+            return
+        self._session.answered(response.session_id)
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                followed, sent = self.partitions.get(key), self._wanted.get(key)
+                if followed is None or sent is None or not self._is_current(followed, sent):
+                    continue  # it has changed since the request
+                self._changed.add(key)
+                try:
+                    self._take(key, followed, data, now_ms)
+                except DamagedRecords:
+                    followed.last_error = ErrorCode.CORRUPT_MESSAGE
+                    self._delay(key, followed, now_ms)
+                except LogFailed:
+                    followed.phase = Phase.FAILED
+
+    @staticmethod
+    def _is_current(followed: Followed, sent: Position) -> bool:
+        return (
+            followed.phase is Phase.FETCHING
+            and followed.leader_epoch == sent.leader_epoch
+            and followed.log.log_end_offset == sent.fetch_offset
+        )
+
+    def _take(self, key: PartitionKey, followed: Followed, data: Struct, now_ms: int) -> None:
+        followed.last_error = data.error_code
+        log = followed.log
+        if data.error_code == ErrorCode.NONE:
+            if data.diverging_epoch.end_offset >= 0:
+                self._truncate(log, EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+                return
+            end_offset = log.log_end_offset
+            if data.records:
+                log.append(data.records, followed.leader_epoch)
+            log.note_leader(data.high_watermark, data.log_start_offset)
+            if data.records and log.log_end_offset == end_offset:  # no whole batch that may be appended
+                self._delay(key, followed, now_ms)
+        elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            followed.phase, followed.reset_at_start = Phase.RESETTING, False
+        else:
+            # The metadata log will say who leads, in which epoch, or that the partition is gone.
+            self._delay(key, followed, now_ms)
+
+    @staticmethod
+    def _truncate(log: FollowedLog, leader: EpochEnd) -> None:
+        """Truncate to the end of what both logs have of the leader's largest epoch that is not above ours."""
+        end_offset = min(leader.end_offset, log.log_end_offset)
+        if leader.epoch != NO_EPOCH:
+            ours = log.end_of_epoch(leader.epoch)
+            if ours.end_offset != NO_OFFSET:
+                # Without that epoch, our epochs above the one below it are unknown to the leader: ask again from there.
+                end_offset = (
+                    min(end_offset, ours.end_offset)
+                    if ours.epoch == leader.epoch
+                    else min(ours.end_offset, log.log_end_offset)
+                )
+        log.truncate(end_offset)
+
+    def _delay(self, key: PartitionKey, followed: Followed, now_ms: int) -> None:
+        followed.delay(now_ms + self.limits.backoff_ms)
+        self._delayed.add(key)
+        self._changed.add(key)
+
+    # -- resets ------------------------------------------------------------------------------------------------------
+
+    def reset(self, key: PartitionKey, leader_epoch: int, offset: int) -> None:
+        """Take over the leader's LATEST offset, then its EARLIEST one, of a partition that is reset.
+
+        A log that goes beyond the leader's is truncated to its end: an unclean election has lost the records. A log
+        that ends before the leader's start begins anew there; it is never an error (KAFKA-7414).
+        """
+        followed = self.partitions.get(key)
+        if followed is None or followed.phase is not Phase.RESETTING or followed.leader_epoch != leader_epoch:
+            return
+        log = followed.log
+        try:
+            if not followed.reset_at_start:
+                if offset >= log.log_end_offset:
+                    followed.reset_at_start = True
+                    return
+                log.truncate(offset)
+            elif offset > log.log_end_offset:
+                log.start_over(offset)
+            followed.phase = Phase.FETCHING
+        except LogFailed:
+            followed.phase = Phase.FAILED
+        self._changed.add(key)
+
+    def reset_failed(self, key: PartitionKey, error_code: int, now_ms: int) -> None:
+        """The leader gave no offset: fetch again after a pause, which finds out what holds now."""
+        followed = self.partitions.get(key)
+        if followed is not None and followed.phase is Phase.RESETTING:
+            followed.last_error = error_code
+            self._delay(key, followed, now_ms)
