@@ -20,16 +20,15 @@ from pybroker.pipeline.jars import Artifact, JarsUnavailableError, cache_directo
 from pybroker.pipeline.java import Java, find_java
 from pybroker.pipeline.spec import Pipeline
 
-# The newest connector whose dependencies are all available: its token provider of the same version is not published,
-# and that of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
+# Of Spark's line. kafka-clients and commons-pool2 are the versions that the connector was built with
 CONNECTOR = (
     Artifact(
         *("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
         sha256="64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
     ),
     Artifact(
-        *("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-        sha256="f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+        *("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.2.0"),
+        sha256="641c7947afc8aa1189e433b7c2d305293993c8691bc1c2062d6d4f513b12518c",
     ),
     Artifact(
         *("org.apache.kafka", "kafka-clients", "3.9.2"),
@@ -53,11 +52,10 @@ DELTA = (
     ),
 )
 
-# The newest published version: there is none for 4.2, and this one works with Spark 4.2
 AVRO = (
     Artifact(
-        *("org.apache.spark", "spark-avro_2.13", "4.1.1"),
-        sha256="6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
+        *("org.apache.spark", "spark-avro_2.13", "4.2.0"),
+        sha256="4c186cedc03cbe4ee356a94b32232b347ef48611c3209400b3a77e4fe4abff4f",
     ),
 )
 
@@ -124,7 +122,12 @@ def connector_jars() -> str:
 
 
 def _connector() -> list[Path]:
-    return resolve("spark-kafka-4.2.0", CONNECTOR)
+    return _jars(CONNECTOR)
+
+
+def _jars(artifacts: Sequence[Artifact]) -> list[Path]:
+    """Return the jars of a set. Its name has all versions, so a changed set is downloaded beside the old one."""
+    return resolve("-".join([artifacts[0].name, *(each.version for each in artifacts)]), artifacts)
 
 
 def format_jars(pipeline: Pipeline) -> list[Path]:
@@ -132,15 +135,15 @@ def format_jars(pipeline: Pipeline) -> list[Path]:
 
     Errors: JarsUnavailableError, with the format.
     """
-    needed: list[tuple[str, str, Sequence[Artifact]]] = []
+    needed: list[tuple[str, Sequence[Artifact]]] = []
     if pipeline.uses_delta():
-        needed.append(("delta", "delta-4.4.0", DELTA))
+        needed.append(("delta", DELTA))
     if pipeline.parses_avro():
-        needed.append(("avro", "spark-avro-4.1.1", AVRO))
+        needed.append(("avro", AVRO))
     jars: list[Path] = []
-    for name, directory, artifacts in needed:
+    for name, artifacts in needed:
         try:
-            jars += resolve(directory, artifacts)
+            jars += _jars(artifacts)
         except JarsUnavailableError as error:
             raise JarsUnavailableError(f"format {name}: {error}") from error
     return jars

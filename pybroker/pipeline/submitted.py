@@ -21,6 +21,7 @@ from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
 from pybroker.pipeline.running import Run
 from pybroker.pipeline.session import (
+    CONNECTOR,
     GONE,
     LENIENT,
     STACK,
@@ -32,8 +33,8 @@ from pybroker.pipeline.session import (
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
-#: The version of Spark that the jars are for.
-_SPARK = "4.2."
+#: The versions of Spark that the jars are for, such as 4.2.
+_SPARK = CONNECTOR[0].version.rpartition(".")[0] + "."
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.executor.extraJavaOptions": STACK, **LENIENT}
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.preflight import claim_checkpoints
+from pybroker.pipeline.session import CONNECTOR
 from pybroker.pipeline.spec import Kafka, load
 from tests.support.access_logs import EXAMPLE
 from tests.support.brokers import HOST, RunningBroker
@@ -236,7 +237,7 @@ def test_missing_jars(
 
     code, line = command.refused("run", str(spec))
     assert code == 1
-    wanted = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0, "
+    wanted = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTOR[0].version}, "
     assert line.startswith(f"cannot bring {wanted}"), line
     maven, ivy = line.partition(" Maven: ")[2].split("; Ivy: ")
     assert "central" in maven if shutil.which("mvn") else maven == "mvn is not on PATH", line

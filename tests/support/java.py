@@ -163,7 +163,7 @@ def streams_jars() -> tuple[Path, ...]:
     return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
 
 
-# The newest release of which Maven Central has the connectors for files
+# The newest release of which Maven Central has the connectors for files; on Connect 4.4.0 they fail
 _CONNECT_VERSION = "4.3.1"
 
 

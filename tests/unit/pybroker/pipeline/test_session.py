@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from pybroker.pipeline import session
@@ -72,6 +73,28 @@ def test_packages_of_sinks_are_downloaded_once(tmp_path: Path, monkeypatch: pyte
         session.sink_jars(loaded(tmp_path, document(streams=streams)))
 
 
+def test_jars_are_of_the_installed_spark() -> None:
+    """Jars for another line of Spark may call what is missing. Delta Lake has the line in its name."""
+    line = pyspark.__version__.rpartition(".")[0]
+
+    connector, token_provider, *_ = session.CONNECTOR
+    assert {each.version.rpartition(".")[0] for each in (connector, token_provider, *session.AVRO)} == {line}
+    assert session.DELTA[0].name == f"delta-spark_{line}_2.13"
+
+
+def test_a_set_with_another_version_is_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a cache from before the change would be refused until somebody removed it."""
+    names = []
+    monkeypatch.setattr(session, "resolve", lambda name, artifacts: names.append(name) or [])
+
+    session.connector_jars()
+    connector, token_provider, *others = session.CONNECTOR
+    newer = Artifact(token_provider.group, token_provider.name, "9.9.9")
+    monkeypatch.setattr(session, "CONNECTOR", (connector, newer, *others))
+    session.connector_jars()
+    assert len(set(names)) == 2
+
+
 def test_formats_need_jars_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delta Lake for a sink or table, Avro for a source. Without the jars, one line names the format."""
     asked = []
@@ -89,9 +112,9 @@ def test_formats_need_jars_and_settings(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert (session.format_jars(plain), session.format_settings(plain)) == ([], {})
     assert {each.name for each in session.format_jars(both)} == {
-        *("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar", "spark-avro_2.13-4.1.1.jar"),
+        *("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar", "spark-avro_2.13-4.2.0.jar"),
     }
-    assert asked == ["delta-4.4.0", "spark-avro-4.1.1"]
+    assert asked == ["delta-spark_4.2_2.13-4.4.0-4.4.0", "spark-avro_2.13-4.2.0"]
     assert session.format_settings(table) == session.format_settings(both)
     assert {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"} < set(session.format_settings(both))
 
