@@ -1,0 +1,214 @@
+"""The life of a broker as its controller sees it: registration, heartbeats, fencing, controlled shutdown (KIP-631).
+
+    REGISTERING -> CATCHING_UP -> RECOVERING -> UNFENCING -> RUNNING -> LEAVING -> ENDED
+
+Kafka's BrokerLifecycleManager. One request at a time: `next_request` when it is due, then `answered` or `failed`.
+
+- A broker that starts again before its old session has ended, even after a clean stop, is refused with
+  DUPLICATE_BROKER_REGISTRATION for up to broker.session.timeout.ms, and tries again.
+- Heartbeats carry the last *applied* offset of the metadata log. A late one would hold up the controlled shutdown of
+  other brokers, so the caller notes it at once.
+- A running broker that is fenced goes on serving. Clients learn it by the metadata log, and the next heartbeat that the
+  controller hears unfences the broker with the same epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from protocol.error_codes import ErrorCode
+from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
+from protocol.messages.broker_registration import BROKER_REGISTRATION
+from protocol.schema import Struct
+
+NO_EPOCH = -1
+#: Between heartbeats of a broker that waits for its own registration in the metadata log.
+_CATCH_UP_MS = 10
+_FIRST_BACKOFF_MS = 100
+#: Retries of a registration are not further apart than this: a start should not wait long after the old session's end.
+_MOST_REGISTRATION_BACKOFF_MS = 1000
+
+
+class LifecycleState(IntEnum):
+    """In this order; no state comes back."""
+
+    REGISTERING = 0
+    CATCHING_UP = 1  # the metadata log is not applied up to the own registration
+    RECOVERING = 2  # logs are opened
+    UNFENCING = 3
+    RUNNING = 4
+    LEAVING = 5  # controlled shutdown: leadership moves away
+    ENDED = 6
+
+
+class RegistrationRefused(Exception):
+    """The controller will never accept this broker; the message says why."""
+
+
+_FATAL = {
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "the controller is of another cluster",
+    ErrorCode.UNSUPPORTED_VERSION: "the cluster has a feature level that this broker does not support",
+    ErrorCode.INVALID_REGISTRATION: "the controller found the registration invalid; its log says why",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this broker's principal may not register: it needs CLUSTER_ACTION",
+}
+
+
+class Identity(NamedTuple):
+    """What a broker registers with. `listeners` and `features` are structs of BrokerRegistration."""
+
+    node_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    listeners: Sequence[Struct]
+    features: Sequence[Struct]
+    rack: str | None
+    log_dirs: Sequence[bytes]
+    previous_epoch: int = NO_EPOCH
+
+
+class LifecycleTimes(NamedTuple):
+    """In ms: broker.heartbeat.interval.ms, broker.session.timeout.ms, initial.broker.registration.timeout.ms."""
+
+    heartbeat_ms: int = 2_000
+    session_ms: int = 9_000
+    registration_ms: int = 60_000
+
+
+class BrokerLifecycle:
+    """One run of a broker. `broker_epoch` is -1 until it is registered; `fenced` is what the controller said last."""
+
+    def __init__(self, identity: Identity, times: LifecycleTimes, now_ms: int) -> None:
+        self.identity = identity
+        self.times = times
+        self.state = LifecycleState.REGISTERING
+        self.broker_epoch = NO_EPOCH
+        self.fenced = True
+        self.applied_offset = -1
+        self.offline_dirs: frozenset[bytes] = frozenset()
+        self.cordoned_dirs: Sequence[bytes] | None = None
+        self._began_ms = self.due_ms = now_ms
+        self._failures = 0
+        self._in_flight: LifecycleState | None = None
+        #: Whether something must be said that the request in flight did not.
+        self._news = False
+
+    # -- what happens at this broker ---------------------------------------------------------------------------------
+
+    def note_applied(self, offset: int) -> None:
+        """The metadata log is applied up to and with `offset`."""
+        self.applied_offset = offset
+
+    def logs_are_open(self, now_ms: int) -> None:
+        """All partitions of the metadata are hosted: ask to be unfenced."""
+        if self.state is LifecycleState.RECOVERING:
+            self.state = LifecycleState.UNFENCING
+            self._say(now_ms)
+
+    def directory_failed(self, directory_id: bytes, now_ms: int) -> None:
+        """A log directory went offline: its replicas must move at once."""
+        self.offline_dirs |= {directory_id}
+        self._say(now_ms)
+
+    def cordon(self, directory_ids: Sequence[bytes], now_ms: int) -> None:
+        """These log directories take no new partitions (KIP-1066)."""
+        self.cordoned_dirs = directory_ids
+        self._say(now_ms)
+
+    def leave(self, now_ms: int) -> None:
+        """Begin the controlled shutdown. A broker that serves nothing yet ends at once."""
+        if self.state < LifecycleState.RUNNING:
+            self.state = LifecycleState.ENDED
+        elif self.state is LifecycleState.RUNNING:
+            self.state = LifecycleState.LEAVING
+            self._say(now_ms)
+
+    def _say(self, now_ms: int) -> None:
+        self._news = True
+        if self.state > LifecycleState.REGISTERING:
+            self.due_ms = now_ms
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def next_request(self, now_ms: int) -> Struct | None:
+        """Return the request that is due, or None. Raises RegistrationRefused if the broker could not register in time.
+
+        Registration: `BROKER_REGISTRATION.request`; later `BROKER_HEARTBEAT.request`.
+        """
+        if self._in_flight is not None or self.state is LifecycleState.ENDED:
+            return None
+        if self.state is LifecycleState.REGISTERING and now_ms - self._began_ms >= self.times.registration_ms:
+            raise RegistrationRefused(f"no controller registered this broker for {self.times.registration_ms} ms")
+        if now_ms < self.due_ms:
+            return None
+        self._in_flight = self.state
+        self._news = False
+        return self._registration() if self.state is LifecycleState.REGISTERING else self._heartbeat()
+
+    def _registration(self) -> Struct:
+        who = self.identity
+        return BROKER_REGISTRATION.request(
+            broker_id=who.node_id,
+            cluster_id=who.cluster_id,
+            incarnation_id=who.incarnation_id,
+            listeners=list(who.listeners),
+            features=list(who.features),
+            rack=who.rack,
+            log_dirs=sorted(who.log_dirs),
+            previous_broker_epoch=who.previous_epoch,
+        )
+
+    def _heartbeat(self) -> Struct:
+        return BROKER_HEARTBEAT.request(
+            broker_id=self.identity.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self.applied_offset,
+            want_fence=self.state < LifecycleState.UNFENCING,
+            want_shut_down=self.state is LifecycleState.LEAVING,
+            offline_log_dirs=sorted(self.offline_dirs),
+            cordoned_log_dirs=None if self.cordoned_dirs is None else sorted(self.cordoned_dirs),
+        )
+
+    # -- responses ---------------------------------------------------------------------------------------------------
+
+    def failed(self, now_ms: int) -> None:
+        """No controller answered, or one that does not serve."""
+        self._in_flight = None
+        self._failures += 1
+        most_ms = self.times.session_ms // 2
+        if self.state is LifecycleState.REGISTERING:
+            most_ms = min(most_ms, _MOST_REGISTRATION_BACKOFF_MS)
+        self.due_ms = now_ms + min(most_ms, _FIRST_BACKOFF_MS << min(self._failures - 1, 16))
+
+    def answered(self, response: Struct, now_ms: int) -> None:
+        """Take over the response to the last request. Raises RegistrationRefused if no other try can help."""
+        asked = self._in_flight
+        if response.error_code != ErrorCode.NONE:
+            reason = _FATAL.get(response.error_code)
+            if reason is not None and asked is LifecycleState.REGISTERING:
+                raise RegistrationRefused(reason)
+            self.failed(now_ms)
+            return
+        self._in_flight, self._failures = None, 0
+        self.due_ms = now_ms
+        if self.state is LifecycleState.ENDED:
+            return
+        if asked is LifecycleState.REGISTERING:
+            self.broker_epoch = response.broker_epoch
+            self.state = LifecycleState.CATCHING_UP
+            return
+        self._take_heartbeat(response, asked)
+        if not self._news:
+            waits_ms = _CATCH_UP_MS if self.state is LifecycleState.CATCHING_UP else self.times.heartbeat_ms
+            self.due_ms = now_ms + waits_ms
+
+    def _take_heartbeat(self, response: Struct, asked: LifecycleState | None) -> None:
+        """`asked` is the state in which the heartbeat was sent: an answer to an earlier question moves nothing on."""
+        self.fenced = response.is_fenced
+        if self.state is LifecycleState.CATCHING_UP and response.is_caught_up:
+            self.state = LifecycleState.RECOVERING
+        elif self.state is asked is LifecycleState.UNFENCING and not response.is_fenced:
+            self.state = LifecycleState.RUNNING
+        elif self.state is asked is LifecycleState.LEAVING and response.should_shut_down:
+            self.state = LifecycleState.ENDED
