@@ -15,7 +15,7 @@ Kafka's BrokerLifecycleManager. One request at a time: `next_request` when it is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
+from enum import Enum
 from typing import NamedTuple
 
 from protocol.error_codes import ErrorCode
@@ -31,7 +31,7 @@ _FIRST_BACKOFF_MS = 100
 _MOST_REGISTRATION_BACKOFF_MS = 1000
 
 
-class LifecycleState(IntEnum):
+class LifecycleState(Enum):
     """In this order; no state comes back."""
 
     REGISTERING = 0
@@ -41,6 +41,9 @@ class LifecycleState(IntEnum):
     RUNNING = 4
     LEAVING = 5  # controlled shutdown: leadership moves away
     ENDED = 6
+
+    def __lt__(self, other: LifecycleState) -> bool:
+        return self.value < other.value
 
 
 class RegistrationRefused(Exception):
@@ -126,7 +129,7 @@ class BrokerLifecycle:
 
     def _say(self, now_ms: int) -> None:
         self._news = True
-        if self.state > LifecycleState.REGISTERING:
+        if LifecycleState.REGISTERING < self.state:
             self.due_ms = now_ms
 
     # -- requests ----------------------------------------------------------------------------------------------------

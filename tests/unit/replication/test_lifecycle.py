@@ -30,15 +30,15 @@ class Life:
     def __init__(self, state: LifecycleState = LifecycleState.REGISTERING) -> None:
         self.now = 0
         self.life = BrokerLifecycle(IDENTITY, LifecycleTimes(), 0)
-        if state > LifecycleState.REGISTERING:
+        if LifecycleState.REGISTERING < state:
             self.registered()
-        if state > LifecycleState.CATCHING_UP:
+        if LifecycleState.CATCHING_UP < state:
             self.beat(is_caught_up=True)
-        if state > LifecycleState.RECOVERING:
+        if LifecycleState.RECOVERING < state:
             self.life.logs_are_open(self.now)
-        if state > LifecycleState.UNFENCING:
+        if LifecycleState.UNFENCING < state:
             self.beat(is_caught_up=True, is_fenced=False)
-        if state > LifecycleState.RUNNING:
+        if LifecycleState.RUNNING < state:
             self.life.leave(self.now)
         assert self.life.state is state
 
