@@ -45,6 +45,9 @@ class LifecycleState(Enum):
     def __lt__(self, other: LifecycleState) -> bool:
         return self.value < other.value
 
+    def __gt__(self, other: LifecycleState) -> bool:
+        return self.value > other.value
+
 
 class RegistrationRefused(Exception):
     """The controller will never accept this broker; the message says why."""
@@ -129,7 +132,7 @@ class BrokerLifecycle:
 
     def _say(self, now_ms: int) -> None:
         self._news = True
-        if LifecycleState.REGISTERING < self.state:
+        if self.state > LifecycleState.REGISTERING:
             self.due_ms = now_ms
 
     # -- requests ----------------------------------------------------------------------------------------------------

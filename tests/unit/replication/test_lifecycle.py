@@ -30,15 +30,15 @@ class Life:
     def __init__(self, state: LifecycleState = LifecycleState.REGISTERING) -> None:
         self.now = 0
         self.life = BrokerLifecycle(IDENTITY, LifecycleTimes(), 0)
-        if LifecycleState.REGISTERING < state:
+        if state > LifecycleState.REGISTERING:
             self.registered()
-        if LifecycleState.CATCHING_UP < state:
+        if state > LifecycleState.CATCHING_UP:
             self.beat(is_caught_up=True)
-        if LifecycleState.RECOVERING < state:
+        if state > LifecycleState.RECOVERING:
             self.life.logs_are_open(self.now)
-        if LifecycleState.UNFENCING < state:
+        if state > LifecycleState.UNFENCING:
             self.beat(is_caught_up=True, is_fenced=False)
-        if LifecycleState.RUNNING < state:
+        if state > LifecycleState.RUNNING:
             self.life.leave(self.now)
         assert self.life.state is state
 
