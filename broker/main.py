@@ -49,13 +49,17 @@ For programs that start a broker, such as tests:
   --control             with --ephemeral: the same, and take commands from standard input until then, with answers on
                         standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)"""
 
+#: End with 1 instead of 2, as kafka-server-start does. It is for that script (pybroker/kafka_home), not for people.
+KAFKA_EXIT_CODES = "--kafka-exit-codes"
 _FLAGS = {
     "--strict": "strict",
     "--ephemeral": "ephemeral",
     "--print-json": "print_json",
     "--until-stdin-ends": "until_stdin_ends",
     "--control": "control",
+    KAFKA_EXIT_CODES: "kafka_exit_codes",
 }
+_WRONG = 2  # the exit code for an invalid command line or configuration
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -71,6 +75,7 @@ class Arguments(msgspec.Struct):
     print_json: bool = False
     until_stdin_ends: bool = False
     control: bool = False
+    kafka_exit_codes: bool = False
 
 
 class UsageError(Exception):
@@ -124,6 +129,11 @@ def _set_option(arguments: Arguments, option: str, value: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a broker until a signal ends it, and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
+    exit_code = _main(argv)
+    return 1 if exit_code == _WRONG and KAFKA_EXIT_CODES in argv else exit_code
+
+
+def _main(argv: Sequence[str]) -> int:
     if "-h" in argv or "--help" in argv:
         with suppress(BrokenPipeError):  # `| head` has closed the pipe
             print(USAGE)
@@ -132,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parse_arguments(argv)
     except UsageError as error:
         print(f"pybroker: {error} (--help-broker shows the options)", file=sys.stderr)
-        return 2
+        return _WRONG
     if not arguments.ephemeral:
         return _serve(arguments)
     from broker.process.ephemeral import ephemeral
@@ -156,11 +166,11 @@ def _serve(arguments: Arguments) -> int:
             logging.getLogger("broker.main").warning("%s", line)
         for problem in error.problems:
             print(problem, file=sys.stderr)
-        return 2
+        return _WRONG
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         print(f"pybroker: {arguments.path}: {reason}", file=sys.stderr)
-        return 2
+        return _WRONG
     log = logging.getLogger("broker.main")
     for line in config.warnings:
         log.warning("%s", line)
@@ -169,7 +179,7 @@ def _serve(arguments: Arguments) -> int:
 
     if arguments.control and config.num_workers > 1:
         print("pybroker: --control: with num.workers=1 only: the others have clocks of their own", file=sys.stderr)
-        return 2
+        return _WRONG
 
     from broker.lifecycle import run
 

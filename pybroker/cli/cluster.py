@@ -1,4 +1,4 @@
-"""`pybroker cluster`: show the cluster's id and its brokers."""
+"""`pybroker cluster`: show the cluster's id, its brokers and their APIs; unregister a controller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
+from pybroker.cli.option_values import natural
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session
@@ -24,6 +25,11 @@ def command_line() -> ClientParser:
     parser = ClientParser("pybroker cluster", "A cluster and its brokers.")
     parser.add_action("describe", _describe, "show the brokers, as clients see them")
     parser.add_action("id", _id, "print the cluster id")
+    parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
+    unregistered = parser.add_action(
+        "unregister-controller", _unregister_controller, "remove the registration of a controller that is gone"
+    )
+    unregistered.add_argument("-i", "--id", type=natural, required=True, metavar="ID", help="node id of the controller")
     return parser
 
 
@@ -52,3 +58,43 @@ def _id(session: Session, options: argparse.Namespace) -> None:
         show([{"cluster_id": session.cluster.cluster_id}], as_json=True)
     else:
         print(session.cluster.cluster_id)
+
+
+def _api_versions(session: Session, options: argparse.Namespace) -> None:
+    with session.administration() as client:
+        from kafka.protocol.metadata import ApiVersionsRequest
+
+        rows: list[dict[str, object]] = []
+        for each in sorted(session.cluster.nodes, key=lambda node: node.id):
+            request = ApiVersionsRequest(client_software_name="pybroker", client_software_version="1")
+            answer = client.send(request, each.id)
+            client.check(answer, f"broker {each.id}")
+            rows += [
+                {
+                    "broker": each.id,
+                    "key": api.api_key,
+                    "api": _api_name(api.api_key),
+                    "min": api.min_version,
+                    "max": api.max_version,
+                }
+                for api in sorted(answer.api_keys, key=lambda api: api.api_key)
+            ]
+    show(rows, as_json=options.json)
+
+
+def _api_name(key: int) -> str | None:
+    """Return the name of an API; None for one that the client library does not know."""
+    from kafka.protocol.api_key import ApiKey
+
+    return ApiKey(key).name if key in {each.value for each in ApiKey} else None
+
+
+def _unregister_controller(session: Session, options: argparse.Namespace) -> None:
+    with session.administration() as client:
+        from pybroker.cli.client.messages import UnregisterControllerRequest
+
+        client.check(client.send(UnregisterControllerRequest(controller_id=options.id)))
+    if options.json:
+        show([{"controller": options.id, "unregistered": True}], as_json=True)
+    else:
+        print(f"Controller {options.id} is no longer registered.")

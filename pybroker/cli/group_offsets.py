@@ -21,6 +21,7 @@ from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
 
+    from pybroker.cli.client.administration import Administration
     from pybroker.cli.client.session import Place, Session
 
 _TOPIC = re.compile(r"([^:]+)(?::([0-9]{1,10}(?:,[0-9]{1,10})*))?")
@@ -115,20 +116,65 @@ def _ago(text: str) -> str:
     return f"-{duration_ms(text)}ms"
 
 
+class ConsumerOffsets:
+    """The committed offsets of consumer groups."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def of_group(self, group: str) -> dict[Place, int]:
+        """Return the group's offsets by partition."""
+        return committed_offsets(self._session, group)
+
+    def set(self, group: str, targets: Mapping[Place, int]) -> None:
+        """Commit these offsets. Raises CommandError."""
+        _commit(self._session, group, targets)
+
+
+class ShareOffsets:
+    """The start offsets of share groups."""
+
+    def __init__(self, client: Administration) -> None:
+        self._client = client
+
+    def of_group(self, group: str) -> dict[Place, int]:
+        """Return the group's start offsets by partition. Raises UsageError if the group has members."""
+        from pybroker.cli.client.share_groups import check_is_empty, start_offsets
+
+        check_is_empty(self._client, group)
+        return start_offsets(self._client, group)
+
+    def set(self, group: str, targets: Mapping[Place, int]) -> None:
+        """Set these start offsets. Raises CommandError."""
+        from pybroker.cli.client.share_groups import set_start_offsets
+
+        set_start_offsets(self._client, group, targets)
+
+
 def reset(session: Session, options: argparse.Namespace, groups: Sequence[str]) -> None:
     """Reset the offsets of groups, or show the result. Raises CommandError, UsageError."""
+    if options.share:
+        with session.administration() as client:
+            _reset(session, options, groups, ShareOffsets(client))
+    else:
+        _reset(session, options, groups, ConsumerOffsets(session))
+
+
+def _reset(
+    session: Session, options: argparse.Namespace, groups: Sequence[str], offsets: ConsumerOffsets | ShareOffsets
+) -> None:
     plans = None if options.from_file is None else read_plans(options.from_file, groups)
     for group in groups:
-        committed = committed_offsets(session, group)
+        before = offsets.of_group(group)
         if plans is not None:
             targets = _inside(session, plans.get(group, {}))
         else:
-            places = _places(session, options.topic, committed)
+            places = _places(session, options.topic, before)
             if not places:
                 raise CommandError(f"{group}: it has no offsets; name topics (--topic)")
-            targets = _targets(session, places, committed, options.to)
+            targets = _targets(session, places, before, options.to)
         if options.execute and targets:
-            _commit(session, group, targets)
+            offsets.set(group, targets)
         if options.export:
             _export(group, targets, with_group=len(groups) > 1)
             continue
@@ -137,7 +183,7 @@ def reset(session: Session, options: argparse.Namespace, groups: Sequence[str]) 
                 "group": group,
                 "topic": place[0],
                 "partition": place[1],
-                "offset": committed.get(place),
+                "offset": before.get(place),
                 "new_offset": offset,
                 "executed": options.execute,
             }

@@ -24,7 +24,9 @@ examples:
   pybroker groups describe shop                                     (members, offsets and lag)
   pybroker groups list --queries http://localhost:9404              (and the Spark queries that the broker follows)
   pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
-  pybroker groups reset-offsets shop --topic orders --to earliest --execute"""
+  pybroker groups reset-offsets shop --topic orders --to earliest --execute
+  pybroker groups reset-offsets till --share --topic orders --to-offset 5 --execute
+  pybroker groups describe counter --topology                       (processors and stores of Kafka Streams)"""
 
 #: The protocols and states that librdkafka knows; all others are "unknown" to it.
 _STATES = ("stable", "empty", "preparing_rebalancing", "completing_rebalancing", "dead", "unknown")
@@ -53,6 +55,9 @@ def command_line() -> ClientParser:
     shown.add_argument("--offsets", action="store_true", help="the default")
     shown.add_argument("--members", action="store_true", help="show the members instead")
     shown.add_argument("--state", action="store_true", help="show assignor and coordinator instead")
+    shown.add_argument(
+        "--topology", action="store_true", help="show the topology of streams groups, as the broker has it"
+    )
     described.add_argument(
         "--verbose", action="store_true", help="accepted for kafka-consumer-groups: partitions are always shown"
     )
@@ -60,6 +65,7 @@ def command_line() -> ClientParser:
     _add_names(moved)
     _add_all_groups(moved)
     add_reset_options(moved)
+    moved.add_argument("--share", action="store_true", help="the groups are share groups: reset their start offsets")
     deleted = parser.add_action("delete", _delete, "delete groups and their offsets")
     _add_names(deleted)
     _add_all_groups(deleted)
@@ -149,6 +155,9 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
         if not options.group:
             return
     names = _names(options)
+    if options.topology:
+        _show_topologies(session, options, names)
+        return
     queries = [each for each in _queries(session, options) if each.name in names]
     groups = [name for name in names if name not in {each.name for each in queries}]
     _describe_groups(session, options, groups)
@@ -162,6 +171,18 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             print()
         print_line(f"{query.name}: a query of Spark, {query.state}")
         show(rows, as_json=False)
+
+
+def _show_topologies(session: Session, options: argparse.Namespace, names: Sequence[str]) -> None:
+    from pybroker.cli.client.streams_groups import topology_lines, topology_rows
+
+    with session.administration() as client:
+        for name in names:
+            if options.json:
+                show(topology_rows(client, name), as_json=True)
+            else:
+                for line in topology_lines(client, name):
+                    print_line(line)
 
 
 def _query_lags(session: Session, query: Query) -> list[dict[str, object]]:

@@ -49,6 +49,20 @@ def command_line() -> ClientParser:
         "--throughput", type=_throughput, default=-1.0, metavar="N", help="records per second; -1: no limit"
     )
     produced.add_argument(
+        "--key-distribution",
+        choices=("none", "range", "random"),
+        default="none",
+        help="keys of records: none, each number of a range in turn, or any of them (none)",
+    )
+    produced.add_argument("--record-key-range", type=positive, metavar="N", help="keys are the numbers from 0 to N-1")
+    produced.add_argument(
+        "--random-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of random keys and values (0)",
+    )
+    produced.add_argument(
         "--producer-props", type=key_value, nargs="+", default=[], metavar="KEY=VALUE", help="the same as -X"
     )
     consumed = parser.add_action("consume", _consume, "measure the throughput of a consumer")
@@ -83,11 +97,14 @@ def _throughput(text: str) -> float:
 
 
 def _produce(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.perf.producing import Load
+    from pybroker.perf.producing import Load, record_keys
 
+    if (options.key_distribution == "none") != (options.record_key_range is None):
+        raise UsageError("--key-distribution range or random belongs to --record-key-range, and requires it")
     _check_topic(session, options.topic)
     payloads = _payloads(options)
-    load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)})
+    keys = record_keys(options.key_distribution, options.record_key_range or 1, options.random_seed)
+    load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)}, keys)
     with ProgressBar("Producing") as bar:
 
         def report(window: Produced) -> None:
@@ -113,7 +130,7 @@ def _payloads(options: argparse.Namespace) -> list[bytes]:
     from pybroker.perf.producing import random_payloads
 
     if options.payload_file is None:
-        return random_payloads(options.record_size or 100)
+        return random_payloads(options.record_size or 100, options.random_seed)
     try:
         found = [line for line in file_bytes(options.payload_file, _PAYLOAD_FILE_BYTES).split(b"\n") if line]
     except OSError as error:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 
 from pybroker.cli.option_values import key_value
-from pybroker.kafka_home.common_options import Command, connection_words, tool_parser
+from pybroker.java_properties import UnreadableProperties, parse_properties
+from pybroker.kafka_home.common_options import BadCommandLine, Command, connection_words, tool_parser
+
+#: Defaults of Kafka's producer, where those of librdkafka or of the command are others.
+_PRODUCER_DEFAULTS = {"linger.ms": "5", "batch.size": "16384"}
 
 
 def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
-    """Return a `pybroker perf produce`."""
+    """Return a `pybroker perf produce`. Properties that nobody sets are those of Kafka's producer."""
     parser = tool_parser("kafka-producer-perf-test")
     parser.add_argument(
         "--producer-props", "--command-property", type=key_value, nargs="+", action="extend", default=[]
     )
     options, rest = parser.parse_known_args(arguments)
+    if not _has(rest, "--throughput"):
+        raise BadCommandLine("argument --throughput is required")
+    if not _has(rest, "--record-size", "--payload-file"):
+        raise BadCommandLine("one of the arguments --record-size --payload-file is required")
+    given = dict(_properties(options, options.producer_props))
+    in_file = _file_properties(options.config)
     words = []
-    for key, value in _properties(options, options.producer_props):
-        # the command sets linger.ms itself, over -X
-        words += ["--producer-props" if key == "linger.ms" else "-X", f"{key}={value}"]
+    for key, value in {**_PRODUCER_DEFAULTS, **in_file, **given}.items():
+        if key == "linger.ms":  # the command sets it itself, over -X and the file
+            words += ["--producer-props", f"{key}={value}"]
+        elif key not in in_file or key in given:
+            words += ["-X", f"{key}={value}"]
     return [Command("perf", ["produce", *rest, *words, *connection_words(options)])]
 
 
@@ -35,6 +48,18 @@ def consumer_perf_test(arguments: Sequence[str]) -> list[Command]:
     for key, value in _properties(options, options.command_property):
         words += ["-X", f"{key}={value}"]
     return [Command("perf", ["consume", *rest, *words, *connection_words(options)])]
+
+
+def _has(words: Sequence[str], *options: str) -> bool:
+    return any(word.partition("=")[0] in options for word in words)
+
+
+def _file_properties(path: str | None) -> dict[str, str]:
+    """Return the properties in a file. The command reports a file that cannot be read."""
+    try:
+        return {} if path is None else {each.key: each.value for each in parse_properties(Path(path).read_bytes())}
+    except (OSError, UnreadableProperties):
+        return {}
 
 
 def _properties(options: Namespace, given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

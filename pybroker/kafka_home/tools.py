@@ -43,7 +43,9 @@ _CLASSES = {
     "kafka.tools.DumpLogSegments": "kafka-dump-log",
     "kafka.tools.StorageTool": "kafka-storage",
     "org.apache.kafka.tools.AclCommand": "kafka-acls",
+    "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka-broker-api-versions",
     "org.apache.kafka.tools.ClientMetricsCommand": "kafka-client-metrics",
+    "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
     "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
     "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
     "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
@@ -51,6 +53,8 @@ _CLASSES = {
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
+    "org.apache.kafka.tools.consumer.group.ShareGroupCommand": "kafka-share-groups",
+    "org.apache.kafka.tools.streams.StreamsGroupCommand": "kafka-streams-groups",
 }
 
 
@@ -67,7 +71,8 @@ TOOLS = (
 
 def server_command(arguments: Sequence[str]) -> list[str]:
     """Return the module and arguments of a broker, for the arguments of kafka-server-start."""
-    return ["broker.main", *(each for each in arguments if each not in ("-daemon", "-loggc"))]
+    rest = [each for each in arguments if each not in ("-daemon", "-loggc")]
+    return ["broker.main", "--kafka-exit-codes", *rest]
 
 
 def storage_command(arguments: Sequence[str]) -> list[str]:

@@ -9,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pybroker.kafka_home.acls import acls
-from pybroker.kafka_home.common_options import CannotTranslate, Command, connection_words, tool_parser
+from pybroker.kafka_home.common_options import (
+    BadCommandLine,
+    CannotTranslate,
+    Command,
+    connection_words,
+    tool_parser,
+)
 from pybroker.kafka_home.configs import configs
 from pybroker.kafka_home.consoles import console_consumer, console_producer
+from pybroker.kafka_home.groups import consumer_groups, share_groups, streams_groups
 from pybroker.kafka_home.perf_tools import consumer_perf_test, producer_perf_test
-from pybroker.kafka_home.topics import consumer_groups, topics
+from pybroker.kafka_home.topics import topics
+
+#: Actions of kafka-cluster, and of `pybroker cluster`.
+_CLUSTER = {
+    "cluster-id": "id",
+    "list-endpoints": "describe",
+    "api-versions": "api-versions",
+    "unregister-controller": "unregister-controller",
+}
 
 
 def _client_metrics(arguments: Sequence[str]) -> list[Command]:
@@ -25,15 +40,20 @@ def _cluster(arguments: Sequence[str]) -> list[Command]:
     parser = tool_parser("kafka-cluster")
     parser.add_argument("-b", dest="bootstrap")
     parser.add_argument("-c", "--config", dest="config")
+    parser.add_argument("-i", "--id", type=int)
     options, rest = parser.parse_known_args(arguments)
-    if rest not in (["cluster-id"], ["list-endpoints"]):
-        raise CannotTranslate("kafka-cluster supports cluster-id and list-endpoints")
-    return [Command("cluster", ["id" if rest == ["cluster-id"] else "describe", *connection_words(options)])]
+    if len(rest) != 1 or rest[0] not in _CLUSTER:
+        raise CannotTranslate(f"kafka-cluster supports {', '.join(_CLUSTER)}")
+    (action,) = rest
+    if (action == "unregister-controller") != (options.id is not None):
+        raise BadCommandLine(f"{action}: --id belongs to unregister-controller, which requires it")
+    words = [] if options.id is None else ["--id", str(options.id)]
+    return [Command("cluster", [_CLUSTER[action], *words, *connection_words(options)])]
 
 
 def _api_versions(arguments: Sequence[str]) -> list[Command]:
     options = tool_parser("kafka-broker-api-versions").parse_args(arguments)
-    return [Command("cluster", ["describe", *connection_words(options)])]
+    return [Command("cluster", ["api-versions", *connection_words(options)])]
 
 
 TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
@@ -47,6 +67,8 @@ TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-consumer-groups": consumer_groups,
     "kafka-consumer-perf-test": consumer_perf_test,
     "kafka-producer-perf-test": producer_perf_test,
+    "kafka-share-groups": share_groups,
+    "kafka-streams-groups": streams_groups,
     "kafka-topics": topics,
 }
 """The translation of each tool; all raise CannotTranslate."""

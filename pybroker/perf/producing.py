@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, repeat
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -45,7 +46,7 @@ class Produced:
         """Return the result in the format of kafka-producer-perf-test; `whole`: the last line, with percentiles."""
         digits = 2 if whole else 1
         text = (
-            f"{self.latencies.count} records sent, {self.records_per_s:.{digits}f} records/sec "
+            f"{self.latencies.count} records sent, {self.records_per_s:.{6 if whole else 1}f} records/sec "
             f"({self.mb_per_s:.2f} MB/sec), {self.latencies.average_ms:.{digits}f} ms avg latency, "
             f"{self.latencies.max_ms:.{digits}f} ms max latency"
         )
@@ -67,21 +68,41 @@ class Produced:
         }
 
 
-def random_payloads(size: int) -> list[bytes]:
+def random_payloads(size: int, seed: int = 0) -> list[bytes]:
     """Return some hundred values of `size` capital letters, like Kafka's tool. They compress somewhat."""
-    made = random.Random(0)
+    made = random.Random(seed)
     return [bytes(made.choices(range(65, 91), k=size)) for _ in range(max(1, min(200, (1 << 22) // max(size, 1))))]
 
 
+def record_keys(distribution: str, limit: int, seed: int = 0) -> Iterator[bytes | None]:
+    """Yield the keys of records without end, as Kafka's tool makes them: decimal numbers below `limit`.
+
+    `distribution`: "none" yields no keys, "range" each number in turn, "random" any number.
+    """
+    if distribution == "none":
+        yield from repeat(None)
+    if distribution == "range":
+        yield from (b"%d" % (number % limit) for number in count())
+    made = random.Random(seed)
+    while True:
+        yield b"%d" % made.randrange(limit)
+
+
 class Load:
-    """Sends records of `payloads` to a topic and passes each window to `report`."""
+    """Sends records of `payloads`, with these keys, to a topic and passes each window to `report`."""
 
     def __init__(
-        self, session: Session, topic: str, payloads: Sequence[bytes], properties: Mapping[str, object]
+        self,
+        session: Session,
+        topic: str,
+        payloads: Sequence[bytes],
+        properties: Mapping[str, object],
+        keys: Iterator[bytes | None] | None = None,
     ) -> None:
         self._session = session
         self._topic = topic
         self._payloads = payloads
+        self._keys = keys or repeat(None)
         try:
             self._producer = Producer({**session.properties, **properties})
         except KafkaException as error:
@@ -96,7 +117,7 @@ class Load:
         began = time.perf_counter()
         self._whole, self._window = Produced(began), Produced(began)
         for number in range(records):
-            self._send(self._payloads[number % len(self._payloads)])
+            self._send(self._payloads[number % len(self._payloads)], next(self._keys))
             if number % _STRIDE and throughput < 0:
                 continue
             now = time.perf_counter()
@@ -129,10 +150,10 @@ class Load:
             report(self._window)
             self._window = Produced(now)
 
-    def _send(self, payload: bytes) -> None:
+    def _send(self, payload: bytes, key: bytes | None) -> None:
         while True:
             try:
-                self._producer.produce(self._topic, payload, on_delivery=self._delivered)
+                self._producer.produce(self._topic, payload, key, on_delivery=self._delivered)
                 return
             except BufferError:
                 self._producer.poll(0.1)

@@ -50,12 +50,18 @@ class Administration:
 
     def transaction_coordinator(self, transactional_id: str) -> int:
         """Return the coordinator of a transactional id. Raises CommandError."""
+        return self._coordinator(transactional_id, CoordinatorType.TRANSACTION)
+
+    def group_coordinator(self, group: str) -> int:
+        """Return the coordinator of a group. Raises CommandError."""
+        return self._coordinator(group, CoordinatorType.GROUP)
+
+    def _coordinator(self, name: str, kind: CoordinatorType) -> int:
         connections = self._client._manager
         try:
-            found = connections.run(self._client._find_coordinator_id, transactional_id, CoordinatorType.TRANSACTION)
+            return int(connections.run(self._client._find_coordinator_id, name, kind))
         except KafkaError as error:
-            raise _failed(error, transactional_id) from None
-        return int(found)
+            raise _failed(error, name) from None
 
     def check(self, answer: Any, about: str = "") -> None:
         """Raise CommandError, with the broker's message, if a response or a part of it is an error."""

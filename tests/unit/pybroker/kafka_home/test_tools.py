@@ -36,7 +36,9 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_server_start_becomes_the_broker() -> None:
     """In the foreground. It reads KAFKA_OPTS itself for users of a JAAS file."""
-    assert server_command(["-daemon", "f", "--override", "a=b"]) == ["broker.main", "f", "--override", "a=b"]
+    assert server_command(["-daemon", "f", "--override", "a=b"]) == [
+        *("broker.main", "--kafka-exit-codes", "f", "--override", "a=b")
+    ]
 
 
 def test_storage_tool_is_several_programs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from protocol.kafka_release import KAFKA_VERSION
@@ -101,14 +103,14 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ),
         (
             "kafka-producer-perf-test",
-            "--topic t --num-records 9 --record-size 5 --throughput -1 --producer-props acks=1 linger.ms=5"
+            "--topic t --num-records 9 --record-size 5 --throughput -1 --producer-props acks=1 linger.ms=7"
             " bootstrap.servers=h:1",
             [
                 Command(
                     "perf",
                     [
                         *("produce", "--topic", "t", "--num-records", "9", "--record-size", "5", "--throughput", "-1"),
-                        *("-X", "acks=1", "--producer-props", "linger.ms=5"),
+                        *("--producer-props", "linger.ms=7", "-X", "batch.size=16384", "-X", "acks=1"),
                     ],
                 )
             ],
@@ -120,7 +122,38 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ),
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
         ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
-        ("kafka-broker-api-versions", "", [Command("cluster", ["describe"])]),
+        ("kafka-broker-api-versions", "", [Command("cluster", ["api-versions"])]),
+        ("kafka-cluster", "api-versions", [Command("cluster", ["api-versions"])]),
+        ("kafka-cluster", "unregister-controller -i 7", [Command("cluster", ["unregister-controller", "--id", "7"])]),
+        (
+            "kafka-share-groups",
+            "--reset-offsets --group g --topic t:0 --to-offset 5 --dry-run --timeout 9000",
+            [
+                Command(
+                    "groups",
+                    [
+                        *(
+                            "reset-offsets",
+                            "--share",
+                            "--group",
+                            "g",
+                            "--topic",
+                            "t:0",
+                            "--to-offset",
+                            "5",
+                            "--dry-run",
+                        ),
+                        *("--timeout", "9.0"),
+                    ],
+                    failure=0,
+                )
+            ],
+        ),
+        (
+            "kafka-streams-groups",
+            "--describe --group g --topology",
+            [Command("groups", ["describe", "--group", "g", "--topology"])],
+        ),
         ("kafka-consumer-groups", "--list", [Command("groups", ["--list"], failure=0)]),
         (
             "kafka-consumer-groups",
@@ -201,6 +234,8 @@ def test_zookeeper_option_is_replaced_by_the_broker(capsys: pytest.CaptureFixtur
         ("kafka-configs", "--alter --entity-type topics --entity-name a --entity-type users --add-config k=v"),
         ("kafka-configs", "--alter --entity-type users --entity-name ann --add-config SCRAM-SHA-256=[iterations=8192]"),
         ("kafka-cluster", "unregister --id 1"),
+        ("kafka-share-groups", "--list"),
+        ("kafka-streams-groups", "--describe --group g"),
     ],
 )
 def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
@@ -222,6 +257,16 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
         ("kafka-topics", "--list --create --topic t"),
         ("kafka-consumer-groups", "--reset-offsets --group g --to-earliest"),
         ("kafka-consumer-groups", "--describe"),
+        ("kafka-cluster", "unregister-controller"),
+        ("kafka-cluster", "api-versions --id 1"),
+        ("kafka-share-groups", "--reset-offsets --topic t --to-current --dry-run"),
+        ("kafka-share-groups", "--reset-offsets --group g --topic t --dry-run"),
+        ("kafka-share-groups", "--reset-offsets --group g --to-current --dry-run"),
+        ("kafka-share-groups", "--reset-offsets --group g --topic t --to-current"),
+        ("kafka-share-groups", "--reset-offsets --group g --topic t --to-current --dry-run --execute"),
+        ("kafka-streams-groups", "--describe --topology"),
+        ("kafka-producer-perf-test", "--topic t --num-records 9 --record-size 5"),
+        ("kafka-producer-perf-test", "--topic t --num-records 9 --throughput -1"),
         ("kafka-consumer-groups", "--delete"),
         ("kafka-configs", "--describe"),
         ("kafka-configs", "--entity-type topics --entity-name t"),
@@ -233,6 +278,19 @@ def test_lines_that_kafka_refuses_are_rejected(tool: str, given: str) -> None:
     """Some of them would be valid for pybroker's commands, with a wider effect."""
     with pytest.raises(BadCommandLine):
         TRANSLATIONS[tool](given.split())
+
+
+def test_perf_tool_has_the_defaults_of_kafkas_producer(tmp_path: Path) -> None:
+    """The file of properties wins over them, and the command's own linger.ms does not win over the file."""
+    words = ["--topic", "t", "--num-records", "9", "--record-size", "5", "--throughput", "-1", "--command-config"]
+    file = tmp_path / "p"
+    for text, expected in (
+        ("", ["--producer-props", "linger.ms=5", "-X", "batch.size=16384"]),
+        ("linger.ms=50\nbatch.size=9\nacks=1", ["--producer-props", "linger.ms=50"]),
+    ):
+        file.write_text(text)
+        (command,) = TRANSLATIONS["kafka-producer-perf-test"]([*words, str(file)])
+        assert command.arguments[9:-2] == expected
 
 
 def test_version_is_that_of_the_kafka_that_is_followed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_lines_are_those_of_kafkas_tool() -> None:
     window = "4 records sent, 2.0 records/sec (2.00 MB/sec), 2.5 ms avg latency, 2.5 ms max latency."
     assert run.line(whole=False) == window
     assert run.line(whole=True) == (
-        "4 records sent, 2.00 records/sec (2.00 MB/sec), 2.50 ms avg latency, 2.50 ms max latency, "
+        "4 records sent, 2.000000 records/sec (2.00 MB/sec), 2.50 ms avg latency, 2.50 ms max latency, "
         "2 ms 50th, 2 ms 95th, 2 ms 99th, 2 ms 99.9th."
     )
 
