@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Position(NamedTuple):
-    """What a Fetch says about a partition."""
+    """The fields of a partition in a Fetch request."""
 
     leader_epoch: int
     fetch_offset: int
@@ -26,7 +26,7 @@ class Position(NamedTuple):
 
 
 class SessionRequest(NamedTuple, Generic[Key]):
-    """What the next request names: partitions to add or change, and those to forget."""
+    """The fields of the next request: partitions to add or change, and those to forget."""
 
     session_id: int
     session_epoch: int

@@ -3,8 +3,8 @@
 A partition is *fetched* until an error delays it. If the leader does not have its offset, it is *reset*: the log ends
 where the leader's ends, or starts over where the leader's begins.
 
-Where the logs diverge, the response says so (KIP-595): the leader's last epoch that is not above the follower's, and
-its end. The follower truncates to the end of what both have of that epoch, and asks again. So nothing that a leader has
+Where the logs diverge, the response has the leader's last epoch that is not above the follower's, and its end
+(KIP-595). The follower truncates to the end of what both have of that epoch, and asks again. So nothing that a leader has
 committed is cut off, and nothing that it lacks is kept (KIP-101, KIP-279).
 """
 
@@ -88,7 +88,7 @@ class FetchLimits(NamedTuple):
 
 
 class Phase(Enum):
-    """What a partition waits for."""
+    """The phases of a followed partition."""
 
     FETCHING = auto()
     DELAYED = auto()
@@ -303,7 +303,7 @@ class Fetcher:
         """Take over the leader's LATEST offset, then its EARLIEST one, of a partition that is reset.
 
         A log that goes beyond the leader's is truncated to its end: an unclean election has lost the records. A log
-        that ends before the leader's start begins anew there; it is never an error (KAFKA-7414).
+        that ends before the leader's start continues there, empty; it is never an error (KAFKA-7414).
         """
         followed = self.partitions.get(key)
         if followed is None or followed.phase is not Phase.RESETTING or followed.leader_epoch != leader_epoch:

@@ -24,7 +24,7 @@ PartitionKey = tuple[bytes, int]
 
 
 class Outcome(Enum):
-    """What became of a proposal."""
+    """The end of a proposal."""
 
     COMMITTED = auto()  # the answer has the ISR
     REFUSED = auto()  # the controller changed nothing: the committed ISR holds

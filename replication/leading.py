@@ -25,7 +25,7 @@ _NEVER_MS = -(1 << 62)
 
 
 class Brokers(Protocol):
-    """What the metadata says about brokers."""
+    """The brokers that are registered, by the metadata."""
 
     def broker_epoch(self, broker_id: int) -> int | None:
         """Return the epoch of a registered broker that is neither fenced nor in its controlled shutdown, else None."""
@@ -40,7 +40,7 @@ class Proposal(NamedTuple):
 
 
 class Follower:
-    """What the fetches of a follower have said."""
+    """A follower, as its fetches describe it."""
 
     __slots__ = (
         "broker_epoch",

@@ -62,7 +62,7 @@ _FATAL = {
 
 
 class Identity(NamedTuple):
-    """What a broker registers with. `listeners` and `features` are structs of BrokerRegistration."""
+    """The fields of a registration. `listeners` and `features` are structs of BrokerRegistration."""
 
     node_id: int
     cluster_id: str

@@ -71,7 +71,7 @@ class ObservedLog(Protocol):
 
 
 class ObserverState(Enum):
-    """What the observer does."""
+    """The phases of an observer."""
 
     UNATTACHED = auto()
     FETCHING = auto()
