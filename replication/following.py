@@ -4,8 +4,8 @@ A partition is *fetched* until an error delays it. If the leader does not have i
 where the leader's ends, or starts over where the leader's begins.
 
 Where the logs diverge, the response has the leader's last epoch that is not above the follower's, and its end
-(KIP-595). The follower truncates to the end of what both have of that epoch, and asks again. So nothing that a leader has
-committed is cut off, and nothing that it lacks is kept (KIP-101, KIP-279).
+(KIP-595). The follower truncates to the end of what both have of that epoch, and asks again. So nothing that a leader
+has committed is cut off, and nothing that it lacks is kept (KIP-101, KIP-279).
 """
 
 from __future__ import annotations
