@@ -32,6 +32,15 @@ from typing import NamedTuple
 from bench.compare import cpu_seconds, create, show, started
 from bench.comparison import generator
 from bench.comparison.connections import Measured
+from bench.comparison.light_members import (
+    ClassicMember,
+    ConsumerMember,
+    Crowd,
+    LightMember,
+    ShareMember,
+    StreamsMember,
+    are_settled,
+)
 from bench.comparison.plan import Client, place, request
 from bench.share_records import PROPERTIES as SHARE_PROPERTIES
 from bench.share_records import measure_share_records
@@ -45,15 +54,6 @@ from protocol.messages.offset_commit import (
 )
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
-from tests.support.light_members import (
-    ClassicMember,
-    ConsumerMember,
-    Crowd,
-    LightMember,
-    ShareMember,
-    StreamsMember,
-    are_settled,
-)
 from tests.support.wire import WireClient
 
 PROPERTIES = {

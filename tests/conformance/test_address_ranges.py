@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.messages.create_acls import CREATE_ACLS, AclCreation
-from protocol.messages.delete_acls import DELETE_ACLS, DeleteAclsFilter
+from protocol.messages.delete_acls import DELETE_ACLS
 from protocol.messages.describe_acls import DESCRIBE_ACLS
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
@@ -98,33 +98,27 @@ def create_entries(client: DataClient, creations: list[AclCreation]) -> list[tup
     return [(each.error_code, each.error_message or "") for each in results]
 
 
+def filter_for(host: str | None) -> dict[str, object]:
+    """Return the fields of a filter for the topics' entries of a host, in both requests."""
+    return {
+        "resource_type_filter": ResourceType.TOPIC,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": host,
+        "operation": 1,
+        "permission_type": 1,
+    }
+
+
 def listed(client: DataClient, host: str | None) -> list[str]:
     """Return the hosts of the entries that a filter for a host matches."""
-    answer = client.call(
-        DESCRIBE_ACLS,
-        3,
-        resource_type_filter=ResourceType.TOPIC,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=host,
-        operation=1,
-        permission_type=1,
-    )
+    answer = client.call(DESCRIBE_ACLS, 3, filter_for(host))
     return sorted(acl.host for resource in answer.resources for acl in resource.acls)
 
 
 def delete(client: DataClient, host: str | None) -> list[str]:
-    wanted = DeleteAclsFilter(
-        resource_type_filter=ResourceType.TOPIC,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=host,
-        operation=1,
-        permission_type=1,
-    )
-    (result,) = client.call(DELETE_ACLS, 3, filters=[wanted]).filter_results
+    (result,) = client.call(DELETE_ACLS, 3, filters=[filter_for(host)]).filter_results
     return sorted(acl.host for acl in result.matching_acls)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import BROKERS, HOST, RunningBroker
-from tests.support.java import JavaRunner
+from tests.support.java import KAFKA_LINE, JavaRunner
 from tests.support.settled import wait_for_topic
 from tests.support.tools import MAIN_CLASSES
 from tests.support.txn_client import TxnClient
@@ -65,5 +65,5 @@ def test_transactions_move_between_brokers(tmp_path: Path, java: JavaRunner, wri
     assert dump.exit_code == 0
     assert "isvalid: false" not in dump.stdout
     statuses = re.findall(r'"transactionalId":"open".*?"transactionStatus":"?(\w+)', dump.stdout)
-    # 4.4 prints names
-    assert statuses in (["0", "1", "1", "2", "4"], ["Empty", "Ongoing", "Ongoing", "PrepareCommit", "CompleteCommit"])
+    names = ["Empty", "Ongoing", "Ongoing", "PrepareCommit", "CompleteCommit"]
+    assert statuses == (names if KAFKA_LINE >= (4, 4) else ["0", "1", "1", "2", "4"])

@@ -1,7 +1,7 @@
 """A disk is full or fails: its log directory goes offline, the others continue, no acknowledged record is lost.
 
 A limit on the size of files simulates a full disk: a write is cut short, and the next one fails, as with ENOSPC. Other
-tests fill a small file system (tests/support/disk_doubles/full_disks.py).
+tests fill a small file system (tests/fault/full_disks.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from tests.fault.full_disks import DISKS, BrokerOnDisk, Disk
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
-from tests.support.disk_doubles.full_disks import DISKS, BrokerOnDisk, Disk
 from tests.support.eventually import eventually
 from tests.support.wire import Closed
 
