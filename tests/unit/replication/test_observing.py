@@ -43,7 +43,7 @@ class Log:
         return EpochEnd(epoch, self.log_end_offset) if epoch == self.latest_epoch else EpochEnd(-1, -1)
 
     def append(self, records: memoryview) -> None:
-        if records == b"damaged":
+        if bytes(records) == b"damaged":
             raise DamagedRecords
         self.records += records
 
