@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -129,6 +130,10 @@ class History:
         steps = [self.produce, self.fetch, self.acknowledge, self.delete, self.configure, self.delete_queue, self.leave]
         [step] = draw.choices(steps, [4, 6, 9, 2, 2, 1, 1])
         step()
+        self.check()
+
+    def check(self) -> None:
+        """Compare what the share coordinators and the queues have."""
         self.each("states", Side.states, wait_s=10)
         self.each("letters", Side.letters, wait_s=10)
 
@@ -154,13 +159,17 @@ class History:
             return
         begin = self.draw.randrange(len(offsets))
         chosen = offsets[begin : begin + self.draw.randint(1, 5)]
-        batches = []
-        for offset in chosen:
-            [kind] = self.draw.choices([ACCEPT, RELEASE, REJECT, RENEW], [3, 5, 5, 1])
-            batches.append((offset, offset, [kind]))
+        kinds = self.draw.choices([ACCEPT, RELEASE, REJECT, RENEW], [3, 5, 5, 1], k=len(chosen))
+        batches = [(offset, offset, [kind]) for offset, kind in zip(chosen, kinds, strict=True)]
+        if chosen[-1] - chosen[0] == len(chosen) - 1:
+            [form] = self.draw.choices(["records", "types", "range"], [4, 1, 2])
+            if form != "records":
+                kinds = kinds if form == "types" else kinds[:1] * len(chosen)
+                batches = [(chosen[0], chosen[-1], kinds if form == "types" else kinds[:1])]
+        for offset, kind in zip(chosen, kinds, strict=True):
             if kind != RENEW:
                 self.acquired.pop(offset, None)
-        is_renewal = any(kinds == [RENEW] for _, _, kinds in batches)
+        is_renewal = RENEW in kinds
         self.each(f"acknowledge {batches}", lambda side: side.client.acknowledge(*batches, renew=is_renewal))
 
     def delete(self) -> None:
@@ -220,3 +229,30 @@ def test_states_and_letters_equal_those_of_kafka(seed: int, brokers: list[Runnin
         history.step()
     for side in sides:
         side.client.close()
+
+
+def test_locks_end_as_in_kafka(brokers: list[RunningBroker]) -> None:
+    """Of records that the log has lost meanwhile, too: those from the start of the log on get letters."""
+    sides = [Side(broker, "locks") for broker in brokers]
+    history = History(sides, 0)
+    settings = {
+        "errors_deadletterqueue_topic_name": "dlq.locks.enabled",
+        "errors_deadletterqueue_copy_record_enable": "true",
+        "share_delivery_count_limit": "2",
+        "share_record_lock_duration_ms": "1000",
+    }
+    history.each("configure", lambda side: side.configure(**settings))
+    for _ in range(3):
+        history.produce()
+    *_, middle, end = history.ends
+    for attempt in (1, 2):
+        acquired = history.each("fetch", Side.acquire)
+        assert [count for _, _, count in acquired] == [attempt] * len(acquired)
+        if attempt == 2:
+            history.each("delete", lambda side: _deleted(side, middle))
+        time.sleep(1.5)  # longer than the locks, on purpose: the expiry of locks is what is tested
+        history.check()
+    history.produce()
+    history.each("fetch", Side.acquire)
+    history.each("acknowledge", lambda side: side.client.acknowledge((end, end, [REJECT])))
+    history.check()

@@ -36,6 +36,8 @@ class DeadLetters(msgspec.Struct, frozen=True):
     last_offset: int
     delivery_count: int
     message: str
+    #: The records were acquired as one batch, and have had the same states since then.
+    is_batch: bool = False
 
     def headers(self, offset: int) -> tuple[tuple[str, bytes | None], ...]:
         """Return the headers of one record, in Kafka's order."""
@@ -58,13 +60,14 @@ class Originals(msgspec.Struct):
     is_full: bool = False
 
 
-def read_originals(partition: Partition, first: int, last: int, max_bytes: int) -> Originals:
+def read_originals(partition: Partition, first: int, last: int, max_bytes: int, *, is_batch: bool = False) -> Originals:
     """Read the originals from `first` to `last`, at most `max_bytes` of them.
 
     Records that cannot be read get dead letters without key and value, as in Kafka: larger ones, those in compressed
-    batches that are larger when they are decompressed, and those before the start of the log.
+    batches that are larger when they are decompressed, and those before the start of the log: all records, if such a
+    one is the first of a batch (`is_batch`), which Kafka reads at once.
     """
-    offset = max(first, partition.log_start_offset)
+    offset = first if is_batch else max(first, partition.log_start_offset)
     found = Originals(resolved=min(offset - 1, last))
     while offset <= last and not found.is_full and found.size_bytes < max_bytes:
         following = _collect(found, _read(partition, offset), offset, last, max_bytes)

@@ -147,7 +147,7 @@ class DeadLetterWriter:
         originals: dict[int, Record] = {}
         last = letters.last_offset
         if self._copies_records(letters.group_id):
-            read = read_originals(job.source, job.following, last, max_bytes)
+            read = read_originals(job.source, job.following, last, max_bytes, is_batch=letters.is_batch)
             originals, last = read.records, max(min(read.resolved, last), job.following)
         batch, last = build_batch(letters, job.following, last, originals, services.clock.now_ms(), max_bytes)
         index = letters.partition % len(found.partitions)

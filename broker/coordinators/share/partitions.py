@@ -322,7 +322,7 @@ class SharePartitions:
         if archiving:
             most = self.settings(share.key.group_id).limits.delivery_count
             for run in archiving:
-                self._write_letters(share, Buried(run.first, run.last, run.count, rejected=run.count < most))
+                self._write_letters(share, Buried(run.first, run.last, run.count, run.count < most, is_batch=True))
 
     def _write_letters(self, share: SharePartition, records: Buried) -> None:
         """Write the dead letters of adjacent records, and archive the records afterwards."""
@@ -331,9 +331,11 @@ class SharePartitions:
         if self._letter_writer is None:
             self._letter_writer = self._dead_letters()
         partition = share.partition
-        first, last, count, rejected = records
+        first, last, count, rejected, is_batch = records
         message = REJECTED if rejected else EXHAUSTED
-        letters = DeadLetters(share.key.group_id, partition.topic, partition.index, first, last, count, message)
+        letters = DeadLetters(
+            share.key.group_id, partition.topic, partition.index, first, last, count, message, is_batch
+        )
 
         def archive(_: Deferred[None]) -> None:
             if self._live.get(share.key) is share:

@@ -107,21 +107,25 @@ class Change(NamedTuple):
 
 
 class Buried(NamedTuple):
-    """Adjacent records that are archiving for the same reason."""
+    """Adjacent records that are archiving for the same reason. `is_batch`: a whole batch as it was acquired."""
 
     first: int
     last: int
     delivery_count: int
     rejected: bool
+    is_batch: bool
 
 
 def buried(changes: Iterable[Change]) -> list[Buried]:
-    """Return the records that become archiving, in order; adjacent ones that are alike together."""
+    """Return the records that become archiving, in order; adjacent ones that are alike together, but batches apart.
+
+    The changes have been applied: a batch that one of them has split is not whole.
+    """
     found: list[Buried] = []
-    for _, first, last, state, count, rejected in sorted(changes, key=lambda change: change.first):
+    for batch, first, last, state, count, rejected in sorted(changes, key=lambda change: change.first):
         if state is RecordState.ARCHIVING:
-            if found and found[-1][1:] == (first - 1, count, rejected):
+            if batch.is_split and found and found[-1][1:] == (first - 1, count, rejected, False):
                 found[-1] = found[-1]._replace(last=last)
             else:
-                found.append(Buried(first, last, count, rejected))
+                found.append(Buried(first, last, count, rejected, is_batch=not batch.is_split))
     return found

@@ -248,22 +248,25 @@ def test_originals_that_retention_has_removed(broker):
     source.delete_records(2)
     found = read_originals(source, 0, 3, 1 << 20)
     assert (sorted(found.records), found.resolved) == ([2, 3], 3)
+    found = read_originals(source, 0, 3, 1 << 20, is_batch=True)
+    assert (found.records, found.resolved) == ({}, 3)
     source.delete_records(4)
     found = read_originals(source, 1, 3, 1 << 20)
     assert (found.records, found.resolved) == ({}, 3)
 
 
-def test_letters_of_acquired_records_that_the_log_has_lost(broker, member):
-    """As in Kafka, a letter of such a record has neither key nor value."""
+@pytest.mark.parametrize(("first", "values"), [(0, [None] * 4), (1, [None, b"v", b"v"])])
+def test_letters_of_acquired_records_that_the_log_has_lost(broker, member, first, values):
+    """As in Kafka, a letter of such a record has neither key nor value; nor have the others of a whole batch."""
     broker.create(QUEUE, 1, **ENABLED)
     use_queue(member, copy=True)
     broker.fill(2, 2)
     assert member.acquire() == [(0, 3, 1)]
     broker.partition("t").delete_records(2)
-    member.acknowledge((1, 2, REJECT))
+    member.acknowledge((first, 3, REJECT))
     work(broker)
-    assert [(record.key, record.value) for record in broker.records(QUEUE)] == [(None, None), (None, b"v")]
-    assert member.read().endswith(" 0 [(1, 2, 4, 1)]")
+    assert [record.value for record in broker.records(QUEUE)] == values
+    assert member.read().endswith(f"[({first}, 3, 4, 1)]")
 
 
 def test_available_records_that_the_log_has_lost_get_no_letters(broker, member):
