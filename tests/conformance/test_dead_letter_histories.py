@@ -153,10 +153,10 @@ class History:
     def acknowledge(self) -> None:
         """Acknowledge records of the member, and rarely others, with a type each."""
         offsets = sorted(self.acquired)
-        if self.draw.random() < 0.1:
-            offsets = list(range(self.ends[-1]))
         if not offsets:
             return
+        if self.draw.random() < 0.1:
+            offsets = list(range(offsets[-1] + 1))
         begin = self.draw.randrange(len(offsets))
         chosen = offsets[begin : begin + self.draw.randint(1, 5)]
         kinds = self.draw.choices([ACCEPT, RELEASE, REJECT, RENEW], [3, 5, 5, 1], k=len(chosen))

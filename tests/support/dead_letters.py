@@ -10,14 +10,11 @@ from tests.support.share_client import ShareClient
 #: The settings of a topic that share groups may use as their queue.
 ENABLED = {"errors.deadletterqueue.group.enable": "true"}
 _LEVELS = (("metadata.version", 31), ("share.version", 2))
-_UPGRADE = 1
 
 
 def raise_levels(client: Any) -> None:
     """Raise the feature levels of a new directory to those that dead-letter queues need."""
-    updates = [
-        FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=_UPGRADE) for name, level in _LEVELS
-    ]
+    updates = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in _LEVELS]
     answer = client.call(UPDATE_FEATURES, 2, feature_updates=updates)
     assert not answer.error_code, answer
 

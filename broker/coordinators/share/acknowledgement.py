@@ -70,8 +70,11 @@ def changes_of(
 ) -> Iterator[Change]:
     """Return the changes to the records of a batch between two offsets. Raises Refused: INVALID_RECORD_STATE."""
     for run in batch.between(first, last):
-        if not batch.is_split and run.member_id != member_id:
-            raise bad_state("Member is not the owner of batch record")
+        if not batch.is_split:
+            if run.state is not RecordState.ACQUIRED:
+                raise bad_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
+            if run.member_id != member_id:
+                raise bad_state("Member is not the owner of batch record")
         if run.state is not RecordState.ACQUIRED:
             raise bad_state("The offset cannot be acknowledged. The offset is not acquired.")
         if run.member_id != member_id:

@@ -80,3 +80,15 @@ def test_invalid_acknowledgements_are_rejected(batches):
 
 def test_valid_acknowledgements_pass():
     check_acknowledgements([Acknowledged(2, 3, [0, 3]), Acknowledged(4, 9, [4])], may_renew=True)
+
+
+@pytest.mark.parametrize("member", ["m", "n"])
+def test_batch_that_nobody_has_is_not_acquired(member):
+    """Whoever acknowledges it, and how many of its records."""
+    flight = begun()
+    flight.acquire(TENS[:1], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 9, [RELEASE]))
+    message = "The batch cannot be acknowledged. The batch is not in the acquired state."
+    for batch in ((0, 9, [ACCEPT]), (3, 4, [REJECT])):
+        refused = refusal(flight.plan, member, [Acknowledged(*batch)], Limits())
+        assert refused == (ErrorCode.INVALID_RECORD_STATE, message)
