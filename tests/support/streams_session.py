@@ -20,7 +20,7 @@ from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
 from tests.support.pairs import Pair
 from tests.support.settled import wait_for_topic
-from tests.support.streams_groups import counted, subtopology, task_map, topology
+from tests.support.streams_groups import TaskMap, counted, subtopology, task_map, topology
 from tests.support.streams_groups import request as heartbeat_fields
 
 #: targets are computed at once, and no member expires on a slow machine
@@ -117,17 +117,9 @@ class StreamsSession:
         return self._same(f"describe {wanted}", self._descriptions(wanted))
 
     def _descriptions(self, wanted: str) -> list[dict[str, Any]]:
-        found = []
-        for broker in self._pair.brokers:
-            answer = self._pair.client(broker).call(
-                STREAMS_GROUP_DESCRIBE,
-                1,
-                group_ids=[wanted],
-                include_authorized_operations=True,
-                include_topology_description=True,
-            )
-            found.append(_described(answer.groups[0]))
-        return found
+        asked = STREAMS_GROUP_DESCRIBE.request(group_ids=[wanted], include_topology_description=True)
+        answers = self._pair.each(lambda broker: self._pair.client(broker).call(STREAMS_GROUP_DESCRIBE, 1, asked))
+        return [_described(answer.groups[0]) for answer in answers]
 
     def commit(self, member_id: str, epoch: int, topic: str, partition: int, *, version: int = 9) -> str:
         """Return the error of committing an offset."""
@@ -148,17 +140,18 @@ class StreamsSession:
         answers = self._pair.ask(OFFSET_FETCH, 9, groups=[wanted], require_stable=False)
         return self._same("fetch", [ErrorCode(each.groups[0].error_code).name for each in answers])
 
-    def configure(self, **configs: Any) -> int:
-        """Set configurations of the group. They are in force once a heartbeat has the interval that this returns."""
-        wanted = {"streams.heartbeat.interval.ms": str(100 + next(_probes))}
-        wanted |= {key.replace("_", "."): str(value) for key, value in configs.items()}
-        resource = {
-            "resource_type": 32,
-            "resource_name": self.group_id,
-            "configs": [{"name": name, "config_operation": 0, "value": value} for name, value in wanted.items()],
-        }
+    def configure(self, member_id: str, epoch: int, active: TaskMap, **configs: Any) -> None:
+        """Set configurations, and wait until heartbeats see all: in Kafka, one may see the interval only."""
+        interval_ms = 100 + next(_probes)
+        wanted = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        wanted["streams.heartbeat.interval.ms"] = str(interval_ms)
+        changes = [{"name": name, "config_operation": 0, "value": value} for name, value in wanted.items()]
+        resource = {"resource_type": 32, "resource_name": self.group_id, "configs": changes}
         self._pair.ask(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
-        return int(wanted["streams.heartbeat.interval.ms"])
+        for broker in self._pair.brokers:
+            beat = partial(self._beat, broker, member_id, epoch, active=active)
+            eventually(beat, until=lambda answer: answer.heartbeat_interval_ms == interval_ms)
+        self.beat(member_id, epoch, active=active)
 
     # -- both ---------------------------------------------------------------------------------------------------------
 
@@ -171,9 +164,8 @@ class StreamsSession:
     def _has_coordinator(self, broker: RunningBroker) -> bool:
         client = self._pair.client(broker)
         answer = client.call(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[self.group_id])
-        if answer.coordinators[0].error_code:
-            return False
-        return bool(self._beat(broker, "nobody", 7).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
+        is_there = not answer.coordinators[0].error_code
+        return is_there and bool(self._beat(broker, "nobody", 7).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
     def _same(self, what: str, found: Sequence[T]) -> T:
         ours, kafka = found[0], found[-1]  # a pair without Kafka has one answer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.main import Arguments, UsageError, main, parse_arguments
+from broker.main import KAFKA_EXIT_CODES, Arguments, UsageError, main, parse_arguments
 
 
 def test_options_may_have_any_order():
@@ -40,10 +40,11 @@ def test_bad_command_line_is_one_line_and_code_2(argv, capsys):
     with pytest.raises(UsageError):
         parse_arguments(argv)
     assert main(argv) == 2
+    assert main([KAFKA_EXIT_CODES, *argv]) == 1
     message = capsys.readouterr().err
     assert message.startswith("pybroker: ")
     assert message.endswith(" (--help-broker shows the options)\n")
-    assert message.count("\n") == 1
+    assert message.count("\n") == 2
 
 
 def test_help_is_on_standard_output(capsys):
