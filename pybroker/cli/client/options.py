@@ -78,9 +78,11 @@ class ClientParser(OneLineParser):
                 break
             if word.startswith("--") and word[2:] in known:
                 rest = [*words[:at], *words[at + 1 :]]
-                if (
-                    other := action_place(rest, known)
-                ) is not None:  # else the word would be a name, perhaps of a topic to delete
+                other = action_place(rest, known)
+                if other is not None:
+                    if word in known[rest[other]]._option_string_actions:
+                        break  # an option of that action
+                    # else the word would be a name, perhaps of a topic to delete
                     self.error(f"{rest[other]} and {word}: which of the two?")
                 words = [word[2:], *rest]
                 break

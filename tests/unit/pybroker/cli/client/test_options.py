@@ -44,6 +44,15 @@ def test_name_may_equal_an_action(capsys: pytest.CaptureFixture[str]) -> None:
     assert made.parse(["--list", "--", "list"]).names == ["list"]
 
 
+def test_option_of_an_action_may_equal_another_action() -> None:
+    """`cluster unregister-controller --id 9` beside `cluster id`."""
+    made = parser()
+    made.add_action("id", lambda session, options: None, "id")
+    made.add_action("remove", lambda session, options: None, "remove").add_argument("--id")
+    assert made.parse(["remove", "--id", "9"]).id == "9"
+    assert made.parse(["--id"]).run is not None
+
+
 def test_values_may_begin_with_a_minus() -> None:
     assert parser().parse(["list", "--since", "-5m"]).since == "-5m"
     assert parser().parse(["list", "--since=-5m", "--name", "-1"]).name == "-1"
