@@ -23,6 +23,7 @@ PACKAGES = frozenset(
         "coordinator",
         "metadata",
         "protocol",
+        "replication",
         "runtime",
         "security",
         "storage",

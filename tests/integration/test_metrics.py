@@ -138,9 +138,10 @@ def test_groups_have_offsets_members_and_lag(broker: Watched) -> None:
 def test_all_documented_metrics_exist(broker: Watched) -> None:
     """With topics and groups. No metric is missing in the table of names.
 
-    Those of Spark's queries need checkpoints (test_queries.py).
+    Those of Spark's queries need checkpoints (test_queries.py), those of dead letters need a queue
+    (test_dead_letter_queues.py).
     """
-    of_queries = ("pybroker_spark_", "pybroker_retention_held_")
+    on_demand = ("pybroker_spark_", "pybroker_retention_held_", "kafka_server_sharegroupmetrics_deadletterqueue")
     with DataClient(HOST, broker.port) as client:
         client.create_topic("any", partitions=1)
         client.produce("any", batch(b"x"))
@@ -156,7 +157,7 @@ def test_all_documented_metrics_exist(broker: Watched) -> None:
     times = "kafka_network_requestmetrics_totaltimems"
     typed = eventually(types, until=lambda found: times in found, interval_s=0.3)
     assert {name for name in typed if not name.startswith("process_")} == {
-        each.name for each in METRICS if not each.name.startswith(of_queries)
+        each.name for each in METRICS if not each.name.startswith(on_demand)
     }
     assert "process_resident_memory_bytes" in typed
 
