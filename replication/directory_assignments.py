@@ -18,9 +18,7 @@ from protocol.messages.assign_replicas_to_dirs import (
     RequestTopicData,
 )
 from protocol.schema import Struct
-
-#: A partition: topic id and index.
-PartitionKey = tuple[bytes, int]
+from replication.partition_key import PartitionKey
 
 #: Kafka's limit of one request.
 MOST_ASSIGNMENTS = 2250

@@ -17,11 +17,9 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.schema import Struct
 from replication.fetch_session import FetchSession, Position
+from replication.partition_key import PartitionKey
 
 NO_EPOCH, NO_OFFSET = -1, -1
-
-#: A partition: topic id and index.
-PartitionKey = tuple[bytes, int]
 
 _SESSION_ERRORS = frozenset(
     {

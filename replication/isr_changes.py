@@ -18,9 +18,7 @@ from protocol.messages.alter_partition import (
 )
 from protocol.schema import Struct
 from replication.leading import Proposal
-
-#: A partition: topic id and index.
-PartitionKey = tuple[bytes, int]
+from replication.partition_key import PartitionKey
 
 
 class Outcome(Enum):

@@ -7,17 +7,15 @@ write checkpoint files. Times are arguments; no function reads a clock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import chain
 from uuid import uuid4
 
 from storage.checkpoints import (
-    HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     TopicPartition,
-    read_offsets,
     read_topic_id,
     write_clean_shutdown,
 )
@@ -86,8 +84,9 @@ class LogManager:
         self.cuts: list[Cut] = []
         #: Logs that are not open yet or cannot be opened. `open` moves them to `logs`.
         self.unopened = UnopenedLogs(self.cuts)
-        self._checkpoints = OffsetCheckpoints(self.logs, self.unopened)
-        self._removals = Removals()
+        #: For truncations (log/truncation.py).
+        self.checkpoints = OffsetCheckpoints(self.logs, self.unopened)
+        self.removals = Removals()
         self._fs = fs
         self._on_remark = on_remark
 
@@ -132,7 +131,7 @@ class LogManager:
         for each in found:
             self.cuts += each.cuts
             if each.deleted:
-                self._removals.add(now_ms, each.directory, each.deleted, partitions=True)
+                self.removals.add(now_ms, each.directory, each.deleted, partitions=True)
             self.ignored += each.ignored
             self.futures += each.futures
             for stored in each.logs:
@@ -216,14 +215,14 @@ class LogManager:
         self.unopened.closed = True
         close_logs([*self.logs.values(), *others], now_ms)
         for directory in self.directories:
-            for checkpoint in self._checkpoints.tasks(directory):
+            for checkpoint in self.checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
             if mark_clean and directory.is_online and self.unopened.all_were_closed(directory):
                 if broker_epoch >= 0 and directory.owns is None:  # otherwise another process has some of its logs
                     left = self.unopened.closed_logs(directory, self.logs)
                     with suppress(OSError):  # without the file the next start inspects each log
-                        write_manifest(directory, broker_epoch, self._checkpoints.offsets(directory), left)
+                        write_manifest(directory, broker_epoch, self.checkpoints.offsets(directory), left)
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 
@@ -266,7 +265,7 @@ class LogManager:
         expiration_ms = self.producer_expiration_ms
         stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
         with directory.offline_on_error():
-            forgotten = self._checkpoints.forget_deleted(directory)
+            forgotten = self.checkpoints.forget_deleted(directory)
             log = create_log(directory, stored, topic_id, None if future is None else future.path)
         for written in forgotten:
             log.mark_unsynced(written)
@@ -312,23 +311,6 @@ class LogManager:
         self.add(new)
         return old
 
-    def truncate(self, offsets: Mapping[PartitionLog, int], now_ms: int) -> None:
-        """Remove the records of each log from an offset on, as `truncate_logs` does."""
-        from storage.log.truncation import truncate_logs
-
-        truncate_logs(offsets, self._checkpoints, self._removals, now_ms)
-
-    def start_over(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Remove all records of a log, which continues at `offset`. Raises LogOffline."""
-        from storage.log.truncation import start_over
-
-        start_over(log, offset, self._checkpoints, self._removals, now_ms)
-
-    def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return the high watermarks in the checkpoint files, as the last broker left them. Raises OSError."""
-        paths = [(each, f"{each.path}/{HIGH_WATERMARKS}") for each in self.directories if each.is_online]
-        return dict(chain.from_iterable(read_offsets(self._fs, path, each.remarks).items() for each, path in paths))
-
     def retire(self, log: PartitionLog, now_ms: int) -> None:
         """Remove a log that another one has replaced, after file.delete.delay.ms."""
         log.close_files()
@@ -343,8 +325,8 @@ class LogManager:
             except OSError as error:
                 directory.fail(error)
             else:
-                self._checkpoints.note_deletion(directory)
-                self._removals.add(due_ms, directory, [f"{directory.path}/{name}"], partitions=True)
+                self.checkpoints.note_deletion(directory)
+                self.removals.add(due_ms, directory, [f"{directory.path}/{name}"], partitions=True)
 
     def set_aside(self, topic: str, partition: int, unique: str) -> None:
         """Take out a log that no topic has any more. Its directory is kept as `-stray` until an operator removes it."""
@@ -354,7 +336,7 @@ class LogManager:
 
     def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
         """Rename a partition directory to a `-stray` name, which no start opens."""
-        self._checkpoints.note_deletion(directory)
+        self.checkpoints.note_deletion(directory)
         directory.attempt(lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
 
     # -- work for the background thread ------------------------------------------------------------------------------
@@ -371,7 +353,7 @@ class LogManager:
         """
         yield from overdue_flushes(self.logs.values(), now_ms)
         for directory in self.directories:
-            yield from self._checkpoints.tasks_again(directory)
+            yield from self.checkpoints.tasks_again(directory)
             yield from small_file_flushes(self.logs, directory, now_ms)
 
     def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
@@ -386,25 +368,25 @@ class LogManager:
         Nothing is removed while a cleaner uses the log.
         """
         paths = remove_expired(log, now_ms, self.unread_from)
-        return RenameTask(log, paths, self._removals.of(log, now_ms)) if paths else None
+        return RenameTask(log, paths, self.removals.of(log, now_ms)) if paths else None
 
     def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:
         """Return a task that puts a cleaned segment in its place.
 
         The log must still have the segments that it was made from (`still_fits`).
         """
-        return SwapInTask(log, cleaned, now_ms, self._removals.of(log, now_ms))
+        return SwapInTask(log, cleaned, now_ms, self.removals.of(log, now_ms))
 
     def removal_tasks(self, now_ms: int) -> list[Task]:
         """Return tasks that remove the files and directories whose delay has passed."""
-        return self._removals.tasks(now_ms)
+        return self.removals.tasks(now_ms)
 
     def checkpoint_tasks(
         self, only: LogDirectory | None = None, names: Collection[str] = OFFSET_CHECKPOINTS
     ) -> list[Task]:
         """Return tasks that write the checkpoint files in `names` of all working directories, or of `only`."""
         directories = self.directories if only is None else (only,)
-        return [task for directory in directories for task in self._checkpoints.tasks(directory, names)]
+        return [task for directory in directories for task in self.checkpoints.tasks(directory, names)]
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget producers that were idle for producer.id.expiration.ms."""

@@ -6,9 +6,9 @@ D4, README). Where several processes share a directory, each writes the entries 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import UnopenedLog
@@ -60,7 +60,8 @@ class OffsetCheckpoints:
         Raises LogOffline.
         """
         with directory.offline_on_error():
-            directory.replace_checkpoint(f"{directory.path}/{name}", format_offsets(self.offsets(directory)[name]))
+            path = f"{directory.path}/{name}"
+            directory.replace_checkpoint(path, offsets_with_others(directory, path, self.offsets(directory)[name]))
 
     def note_deletion(self, directory: LogDirectory) -> None:
         """Note that a log of the directory was deleted."""
@@ -90,3 +91,12 @@ class OffsetCheckpoints:
         if directory in self._to_write_again:
             self._to_write_again.discard(directory)
             yield from self.tasks(directory, _POINTS)
+
+
+def stored_high_watermarks(directories: Iterable[LogDirectory]) -> dict[TopicPartition, int]:
+    """Return the high watermarks that the last broker left in the checkpoint files. Raises OSError."""
+    found: dict[TopicPartition, int] = {}
+    for directory in directories:
+        if directory.is_online:
+            found |= read_offsets(directory.fs, f"{directory.path}/{HIGH_WATERMARKS}", directory.remarks)
+    return found

@@ -82,12 +82,12 @@ class ReplicaLog(LocalLog):
 
     # -- appends of a leader's batches -------------------------------------------------------------------------------
 
-    def append_replicated(self, records: memoryview, *, now_ms: int, max_epoch: int = INT_MAX) -> None:
+    def append_replicated(self, records: memoryview, *, now_ms: int, max_epoch: int = INT_MAX) -> int:
         """Append whole batches of another log with their offsets and leader epochs, one write for each segment.
 
-        Batches of epochs above `max_epoch` and a partial batch at the end are left out. Raises UnexpectedAppendOffset
-        for offsets below the end of this log and CorruptRecords for damaged bytes; then nothing is appended. Raises
-        LogOffline.
+        Returns their size in bytes. Batches of epochs above `max_epoch` and a partial batch at the end are left out.
+        Raises UnexpectedAppendOffset for offsets below the end of this log and CorruptRecords for damaged bytes; then
+        nothing is appended. Raises LogOffline.
         """
         from storage.append.replicated import checked_entries
 
@@ -109,6 +109,7 @@ class ReplicaLog(LocalLog):
         if not self.replicated:
             self.high_watermark = self.log_end_offset
         self._move_stable_offset()
+        return position
 
     def _write_run(self, view: memoryview, run: Sequence[Entry]) -> None:
         """Write batches to the active segment by one system call (rules W1, W2). Raises LogOffline."""

@@ -18,7 +18,7 @@ import msgspec
 
 from protocol.records.batch import LOG_OVERHEAD
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
-from storage.errors import CorruptFile, LogOffline, SourceUnreadable, UnexpectedAppendOffset
+from storage.errors import CorruptFile, CorruptRecords, LogOffline, SourceUnreadable, UnexpectedAppendOffset
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local_log import LocalLog
@@ -94,7 +94,7 @@ def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> CopyProgress:
     left_bytes = job.most_bytes
     for piece in job.pieces:
         for batches in _read(fs, piece, left_bytes):
-            copy.append_replicated(batches, now_ms=job.log.now_ms)
+            _append(copy, batches, job.log.now_ms)
             left_bytes -= len(batches)
         if left_bytes <= 0:
             break
@@ -139,13 +139,19 @@ def _whole_batches(data: bytes) -> int:
     return position
 
 
+def _append(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
+    """Append whole batches of the source log to a copy. Raises OSError, LogOffline and CorruptRecords."""
+    if copy.append_replicated(batches, now_ms=now_ms) != len(batches):
+        raise CorruptRecords("a batch is shorter than its header")
+
+
 def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
     """Append all batches that a copy lacks and set its log start offset. Raises OSError or StorageError."""
     with source_errors():
         pieces = pieces_from(log, copy.log_end_offset, LONG_MAX)
     for piece in pieces:
         for batches in _read(log.directory.fs, piece, LONG_MAX):
-            copy.append_replicated(batches, now_ms=now_ms)
+            _append(copy, batches, now_ms)
     if copy.log_end_offset != log.log_end_offset:
         raise UnexpectedAppendOffset(copy.log_end_offset, log.log_end_offset)
     copy.raise_log_start(log.log_start_offset)

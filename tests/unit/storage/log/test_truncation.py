@@ -1,18 +1,17 @@
-"""Truncation of a replica's log, and appends of a leader's batches."""
+"""Truncation of a replica's log, and a log without gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from protocol.records.buffer import Buffer
 from storage.checkpoints import RECOVERY_POINTS, read_offsets
-from storage.errors import CorruptRecords, LogOffline, UnexpectedAppendOffset
+from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.partition_log import PartitionLog
-from storage.log.truncation import empty_log, truncate_log
+from storage.log.truncation import empty_log, truncate_log, truncate_logs
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager
 from tests.support.logs import (
@@ -20,13 +19,11 @@ from tests.support.logs import (
     TOPIC_ID,
     append,
     batch,
-    bytes_of,
     crash,
     do,
     end,
     idempotent,
     open_log,
-    opened,
     read_all,
     sized,
     started,
@@ -187,7 +184,7 @@ def test_recovery_point_is_lowered_on_the_disk(manager: LogManager, tmp_path: Pa
     log = managed(manager)
     assert points(tmp_path) == {("orders", 0): 10}
     former = manager.checkpoint_tasks()
-    manager.truncate({log: 4}, T0)
+    truncate_logs({log: 4}, manager.checkpoints, manager.removals, T0)
     assert log.recovery_point == 4
     assert points(tmp_path) == {("orders", 0): 4}
     do(former)  # the thread had this task already
@@ -203,7 +200,7 @@ def test_flush_that_began_before_does_not_count(manager: LogManager) -> None:
     task = manager.flush_task(log, T0)
     assert task is not None
     task.run()
-    manager.truncate({log: 4}, T0)
+    truncate_logs({log: 4}, manager.checkpoints, manager.removals, T0)
     for _ in range(9):
         append(log, sized(100))
     task.apply()
@@ -217,7 +214,7 @@ def test_failed_directory_does_not_stop_the_others(tmp_path: Path) -> None:
         append(log, batch(b"a"))
         append(log, batch(b"b"))
     logs[0].directory.fail("broken")
-    manager.truncate(dict.fromkeys(logs, 1), T0)
+    truncate_logs(dict.fromkeys(logs, 1), manager.checkpoints, manager.removals, T0)
     assert logs[1].log_end_offset == 1
     manager.close(T0)
 
@@ -332,110 +329,3 @@ def test_segment_behind_a_gap_is_kept_aside(tmp_path: Path) -> None:
 def test_replica_without_segments_begins_at_zero(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     assert open_log(tmp_path, clean=True, recovery_point=9, replicated=True).log_end_offset == 0
-
-
-# -- a leader's batches ----------------------------------------------------------------------------------------------
-
-
-def test_batches_of_several_segments_are_appended_together(tmp_path: Path) -> None:
-    writes: list[int] = []
-
-    class Counting(FileSystem):
-        def write_at(self, handle: int, position: int, buffers: Sequence[Buffer]) -> None:
-            writes.append(sum(map(len, buffers)))
-            super().write_at(handle, position, buffers)
-
-    leader = filled(tmp_path / "leader", config=LogConfig())
-    append(leader, idempotent(0, transactional=True), leader_epoch=4)
-    end(leader, commit=False, leader_epoch=4)
-    data = bytes_of(leader.read(0, 1 << 20, leader.log_end_offset))
-    follower = open_log(tmp_path / "follower", LogConfig(segment_bytes=500), fs=Counting())
-    follower.append_replicated(memoryview(data + data[:50]), now_ms=T0)
-    assert b"".join(bytes_of(follower.read(each.base_offset, 1 << 20, 12)) for each in follower.segments) == data
-    assert [each.base_offset for each in follower.segments] == [0, 5, 10]
-    assert [size for size in writes if size > 100] == [500, 500, len(data) - 1000]
-    assert follower.leader_epochs.entries == leader.leader_epochs.entries
-    assert follower.producer_state.producers.keys() == {7}
-    assert follower.aborted_transactions(0, 12) == leader.aborted_transactions(0, 12)
-    assert follower.log_end_offset == leader.log_end_offset == 12
-
-
-def test_batches_of_a_later_epoch_wait(tmp_path: Path) -> None:
-    """The leader of that epoch will send them (KAFKA-18723)."""
-    leader = filled(tmp_path / "leader", config=LogConfig())
-    data = bytes_of(leader.read(0, 1 << 20, 10))
-    follower = open_log(tmp_path / "follower")
-    follower.append_replicated(memoryview(data), now_ms=T0, max_epoch=1)
-    assert follower.log_end_offset == 8
-
-
-def test_length_beyond_the_response_ends_it(tmp_path: Path) -> None:
-    """It looks like a batch that the response cuts."""
-    leader = filled(tmp_path / "leader", config=LogConfig())
-    data = bytearray(bytes_of(leader.read(0, 1 << 20, 10)))
-    data[508] ^= 0x41
-    follower = open_log(tmp_path / "follower")
-    follower.append_replicated(memoryview(data), now_ms=T0)
-    assert follower.log_end_offset == 5
-
-
-@pytest.mark.parametrize("at", [0, 3, 16, 30, 60, 99])
-def test_damaged_batch_stops_all_of_a_response(tmp_path: Path, at: int) -> None:
-    leader = filled(tmp_path / "leader", config=LogConfig())
-    data = bytearray(bytes_of(leader.read(0, 1 << 20, 10)))
-    data[500 + at] ^= 0x41
-    follower = open_log(tmp_path / "follower")
-    before = {path.name: path.stat().st_size for path in (tmp_path / "follower/orders-0").iterdir()}
-    with pytest.raises((CorruptRecords, UnexpectedAppendOffset)):
-        follower.append_replicated(memoryview(data), now_ms=T0)
-    assert follower.log_end_offset == 0
-    assert {path.name: path.stat().st_size for path in (tmp_path / "follower/orders-0").iterdir()} == before
-
-
-def test_offsets_that_go_back_are_refused(tmp_path: Path) -> None:
-    follower = open_log(tmp_path)
-    first, second = batch(b"a", b"b"), batch(b"c")
-    second[0:8] = (1).to_bytes(8, "big")
-    with pytest.raises(UnexpectedAppendOffset):
-        follower.append_replicated(memoryview(first + second), now_ms=T0)
-    assert follower.log_end_offset == 0
-
-
-# -- high watermark --------------------------------------------------------------------------------------------------
-
-
-def test_high_watermark_is_that_of_the_checkpoint(tmp_path: Path) -> None:
-    manager = started(tmp_path, config=SMALL)
-    log = managed(manager)
-    log.begin_replication(0)
-    log.advance_high_watermark(6)
-    manager.close(T0)
-    manager = started(tmp_path, config=SMALL)
-    log = opened(manager, "orders")
-    log.begin_replication(manager.high_watermarks()["orders", 0])
-    assert (log.high_watermark, log.log_end_offset) == (6, 10)
-    log.end_replication()
-    assert log.high_watermark == 10
-    manager.close(T0)
-
-
-def test_transaction_is_stable_when_its_marker_is_committed(tmp_path: Path) -> None:
-    """Also after the start of a broker whose high watermark is before the marker."""
-    log = open_log(tmp_path)
-    append(log, batch(b"a"))
-    log.begin_replication(1)
-    append(log, idempotent(0, transactional=True))
-    append(log, batch(b"b"))
-    end(log, commit=True)
-    append(log, batch(b"c"))
-    assert log.last_stable_offset == 1
-    log.advance_high_watermark(3)
-    assert log.last_stable_offset == 1
-    crash(log)
-    again = open_log(tmp_path, replicated=True)
-    again.begin_replication(3)
-    assert (again.high_watermark, again.last_stable_offset) == (3, 1)
-    again.advance_high_watermark(5)
-    assert again.last_stable_offset == 5
-    log.advance_high_watermark(4)
-    assert log.last_stable_offset == 4

@@ -84,7 +84,7 @@ def test_valid_acknowledgements_pass():
 
 @pytest.mark.parametrize("member", ["m", "n"])
 def test_batch_that_nobody_has_is_not_acquired(member):
-    """Whoever acknowledges it, and how many of its records."""
+    """By any member, and for any number of its records."""
     flight = begun()
     flight.acquire(TENS[:1], wanted(), Limits(), 0)
     acknowledge(flight, "m", (0, 9, [RELEASE]))
