@@ -88,7 +88,8 @@ class Load(threading.Thread):
 class IdempotentProducer(Load):
     """Sends batches of numbers to each partition in turn, five in flight.
 
-    After a disconnect it resends the open ones.
+    After a disconnect it resends the open ones. So it does if a log is not open yet, soon after a clean stop: then the
+    broker asks clients to retry.
     """
 
     def __init__(self, port: int, topic: str) -> None:
@@ -114,6 +115,8 @@ class IdempotentProducer(Load):
                 partition, _, _, records = self.open[-1]
                 client.send(PRODUCE, 9, client.produce_request(self.topic, partition, records))
             answer = client.receive().responses[0].partition_responses[0]
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                raise Closed
             if answer.error_code:
                 raise Refused(answer.error_code, answer.error_message)
             partition, first, _, _ = self.open.popleft()
@@ -212,13 +215,22 @@ def accepting(code: ErrorCode) -> Iterator[None]:
             raise
 
 
+@pytest.fixture
+def loads() -> Iterator[list[Load]]:
+    """The loads of a test. After a failure none goes on: other tests of the process would suffer."""
+    own: list[Load] = []
+    yield own
+    for load in own:
+        load.stopping.set()
+
+
 @pytest.fixture(params=MODES)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OurBroker]:
     with OurBroker(tmp_path, PROPERTIES | MODES[request.param]) as running:
         yield running
 
 
-def test_everything_acknowledged_survives_kills(broker: OurBroker, history: History) -> None:
+def test_everything_acknowledged_survives_kills(broker: OurBroker, history: History, loads: list[Load]) -> None:
     """S16.6, S16.9: records once and in order, whole transactions, group offsets, topics and their configurations.
 
     Starts and stops are killed too. The full size is a hundred kills.
@@ -227,18 +239,18 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
     with DataClient(HOST, broker.port) as client:
         client.create_topic("raw", PARTITIONS, TOPIC_CONFIGS)
     raw = IdempotentProducer(broker.port, "raw")
-    own = [raw, Committer(broker.port, "raw"), Administrator(broker.port, "raw")]
-    for load in own:
+    loads += [raw, Committer(broker.port, "raw"), Administrator(broker.port, "raw")]
+    for load in loads:
         load.start()
     stock = stock_load(broker, history, configs=TOPIC_CONFIGS, least_s=0.02)
-    loads = [*own, *stock.clients]
+    clients: list[Load | HistoryClient] = [*loads, *stock.clients]
 
     def run(seconds: float, waited_for: Sequence[Load | HistoryClient]) -> None:
         """Wait until each of these has made progress, and then some time longer."""
         before = [load.done for load in waited_for]
         deadline, until = time.monotonic() + 120, None
         while until is None or time.monotonic() < until:
-            for load in loads:
+            for load in clients:
                 load.check()
             if until is None and all(load.done > count for load, count in zip(waited_for, before, strict=True)):
                 until = time.monotonic() + seconds
@@ -246,7 +258,7 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
             time.sleep(0.002)
 
     # Transactions of kafka-python pause for some seconds now and then (PythonProducer): kills continue meanwhile.
-    steady = [load for load in loads if not (isinstance(load, PythonProducer) and load.transactional)]
+    steady = [load for load in clients if not (isinstance(load, PythonProducer) and load.transactional)]
     for kill in range(KILLS):
         run(dice.uniform(0.1, 1.0), steady)
         if kill % 3 == 2:
@@ -258,8 +270,8 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
             time.sleep(dice.uniform(0.05, 0.4))
             broker.kill()
         broker.start()
-    run(0.3, loads)
-    for load in own:
+    run(0.3, clients)
+    for load in loads:
         load.finish()
     stock.end(broker.port)
     assert [producer.lives for producer in stock.producers if not producer.transactional] == [1, 1]
