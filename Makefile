@@ -1,6 +1,6 @@
 # The project's commands. `make` lists them. Each installs its dependencies once.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all test-times prove lint docs dist fuzz soak bench bench-check demo lock audit clean
+.PHONY: help setup run test test-quick test-all test-times tests-bytecode prove lint docs dist fuzz soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,6 +12,8 @@ OLDER_KAFKA ?= 4.3.1
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? 3 : 4)))
 # Brokers of the tests flush often. They write to memory where 6 GiB are free, so that no test waits for the disk.
 TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 6 * 1024 * 1024) print "/dev/shm" }')
+# Containers often forbid bytecode. Without it, each worker would rewrite the assertions of all tests at its start.
+export PYTHONDONTWRITEBYTECODE :=
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Modules that are compiled if there is a C compiler (setup.py); a .pxd file beside each has its types
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
@@ -39,7 +41,7 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
 test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integration
-	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data
+	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data tests-bytecode
 	@files=$$(mktemp -d "$(or $(TEST_FILES),$${TMPDIR:-/tmp})/test.XXXX") && chmod 755 "$$files" && trap 'rm -rf "$$files"' EXIT && \
 	    TMPDIR=$$files $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
@@ -58,6 +60,9 @@ test-times: $(VENV)/.class-data ## measure the time of each test file; renews te
 
 prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka; renews proofs and recorded answers
 	PYBROKER_TEST_KAFKA=prove $(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
+
+tests-bytecode: $(VENV)/.develop
+	@$(BIN)/python -m pytest --collect-only --quiet | tail -n 1
 
 lint: $(VENV)/.develop ## check style, types, import contracts and the Dockerfile
 	$(BIN)/ruff check .
