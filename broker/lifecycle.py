@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from broker.coordinator_process import CoordinatorProcess
 from broker.main_process import MainProcess
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
@@ -57,7 +58,7 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
     return _Run(config, announce, until_stdin_ends, _channel() if control else None).run()
 
 
-def _commanded(broker: MainProcess) -> CommandedParts:
+def _commanded(broker: CoordinatorProcess) -> CommandedParts:
     from broker.control.commands import CommandedParts
 
     return CommandedParts(
@@ -144,7 +145,7 @@ class _Run:
             return 1
         reduce_garbage_collection(broker.opening, broker.lazy_imports)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
-        users = {user for user, _ in broker.controller.image.scram_credentials}
+        users = {user for user, _ in broker.metadata.image.scram_credentials}
         for line in start_lines(self._config.node_id, users):
             log.info("%s", line)
         self._service.ready(f"Listening on {', '.join(broker.addresses)}")
@@ -169,7 +170,7 @@ class _Run:
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
 
-    def _new_broker(self) -> MainProcess:
+    def _new_broker(self) -> CoordinatorProcess:
         control = self._control
         if control is None:
             return MainProcess(self._config, self._loop, on_fatal=self._on_fatal)

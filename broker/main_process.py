@@ -12,30 +12,21 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
-from broker.access.authentication.listeners import authenticate
-from broker.access.authentication.services import AuthenticationServices
 from broker.access.authorization.selection import guard_of
 from broker.automatic_topics import AutomaticTopics
-from broker.broker import Broker
 from broker.console.hosted import bind_console
-from broker.coordinators.environment import CoordinatorEnvironment
-from broker.coordinators.group.coordinator import GroupCoordinator
-from broker.coordinators.share.coordinator import ShareCoordinator
-from broker.coordinators.transaction.coordinator import TransactionCoordinator
-from broker.coordinators.transaction.markers import MarkerWriter, PartitionMarkers
+from broker.coordinator_process import CoordinatorProcess
+from broker.coordinators.transaction.markers import MarkerWriter
 from broker.coordinators.transaction.producer_ids import ProducerIds
-from broker.coordinators.transaction.verifier import CoordinatorVerifier
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
-from broker.network.settings import bind_listeners, configure
+from broker.network.settings import bind_listeners
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart
 from broker.replicas.cordoned_dirs import CordonRecorder
-from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
-from broker.service_wiring import share_services
 from broker.services import MainServices, ShareServices
 from broker.startup.node import Node, open_node
 from config import BrokerConfig
@@ -47,13 +38,12 @@ from runtime.deferred import Deferred, outcome
 from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
-    from broker.console.process import Console
     from broker.coordinators.share.own_appends import OwnAppends
     from broker.observability.metrics.observed import MainParts
     from broker.workers.supervisor import WorkerSupervisor
 
 
-class MainProcess(Broker):
+class MainProcess(CoordinatorProcess):
     """The process with number 0. It calls `on_fatal(reason)` when no log directory works any more."""
 
     def __init__(
@@ -65,10 +55,8 @@ class MainProcess(Broker):
         make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
         on_fatal: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher)
-        self.console: Console | None = None
+        super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher, on_fatal=on_fatal)
         self._supervisor: WorkerSupervisor | None = None
-        self._on_fatal = on_fatal
 
     @property
     def supervisor(self) -> WorkerSupervisor | None:
@@ -88,14 +76,12 @@ class MainProcess(Broker):
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses on which the broker listens, for log lines."""
         others = self._supervisor.listeners if self._supervisor is not None else ()
-        return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
+        return super().addresses + [f"{each.name}://{address}" for each in others for address in each.addresses]
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Make a start that waits for other workers raise StartInterrupted. Does nothing otherwise."""
         if self._supervisor is not None:
             self._supervisor.interrupt()
 
@@ -158,36 +144,19 @@ class MainProcess(Broker):
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self._cordons = CordonRecorder(config, self.logs, self.directory_ids, self.controller, self.loop.call_soon)
-        self._wire_coordinators()
-
-    def _wire_coordinators(self) -> None:
-        config, clock = self.config, self.clock
-        environment = CoordinatorEnvironment(
-            config=config,
-            loop=self.loop,
-            clock=clock,
-            timers=self.timers,
-            metadata=self.metadata,
-            topics=self.topics,
-            partitions=self.partitions,
-            background=self.background,
-        )
-        self.share_coordinator = ShareCoordinator(environment)
-        self.share_states = self.share_coordinator
-        self.groups = GroupCoordinator(environment, self.controller, self.share_coordinator)
-        own = self.markers = PartitionMarkers(self.partitions, self.appends, self.background, clock, self.groups.log_at)
-        markers: MarkerWriter = own
-        self.end_offsets = PartitionEndOffsets(self.partitions)
+        self._wire_coordinators(self.controller)
         if self._supervisor is not None:
             from broker.workers.end_offsets import WorkerEndOffsets
-            from broker.workers.markers import WorkerMarkers
 
-            markers = WorkerMarkers(own, self.partitions, self._supervisor)
             self.end_offsets = WorkerEndOffsets(self.partitions, self._supervisor)
-        self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, markers)
-        self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
-        if self._supervisor is not None:
             self._attach_workers(self._supervisor)
+
+    def _marker_writer(self) -> MarkerWriter:
+        if self._supervisor is None:
+            return self.markers
+        from broker.workers.markers import WorkerMarkers
+
+        return WorkerMarkers(self.markers, self.partitions, self._supervisor)
 
     def _attach_workers(self, supervisor: WorkerSupervisor) -> None:
         from broker.workers.backend import WorkerBackend
@@ -222,9 +191,7 @@ class MainProcess(Broker):
 
     @cached_property
     def shares(self) -> ShareServices:
-        shares = share_services(
-            self.services, self.share_coordinator, lambda: self.own_appends, self.dead_letter_counts
-        )
+        shares = super().shares
         if self._supervisor is not None:
             shares.share_partitions.on_forget(self._supervisor.forget_shares)
         return shares
@@ -263,36 +230,16 @@ class MainProcess(Broker):
         self._start_data()
         if self._supervisor is not None:
             await self._supervisor.start(self._node.deleted_topics)
-        self.share_coordinator.start()
-        self.groups.start()
-        self.transactions.start()
+        self._start_coordinators()
         self.delegation_tokens.start()
         await outcome(self.controller.create_declared_topics())
-        configure(self.server, self.config, listeners)
-        authenticate(listeners, self._authentication_services())
+        self._prepare_clients(listeners)
         if self._supervisor is not None:
             self._supervisor.queue(self.server.backlog)
-        self.lazy_imports.start()
-        self.server.open(listeners)
-        self.opening.start()
+        self._admit_clients(listeners)
         if self._supervisor is not None:
             self._supervisor.open()
-        if self.console is not None:
-            metrics_url = self.endpoint.urls[0] if self.endpoint is not None else None
-            self.console.start(self.config, self.server.listeners, metrics_url)
-
-    def _authentication_services(self) -> AuthenticationServices:
-        return AuthenticationServices(
-            config=self.config,
-            loop=self.loop,
-            clock=self.clock,
-            timers=self.timers,
-            offload=self.offload,
-            handshakes=self.handshakes,
-            dispatcher=self.dispatcher,
-            metadata=self.metadata,
-            delegation_tokens=self.delegation_tokens,
-        )
+        self._start_console()
 
     def _sync_metadata(self) -> Deferred[None]:
         """Sync the log here, not in the background thread, which may first have to flush a thousand new files."""
@@ -313,9 +260,7 @@ class MainProcess(Broker):
             self.console.end()
         self._let_nobody_in()
         workers = self.loop.create_task(self._supervisor.stop()) if self._supervisor is not None else None
-        self.transactions.stop()
-        self.groups.stop()
-        self.share_coordinator.stop()
+        self._stop_coordinators()
         await self._give_last_answers()
         are_clean = True
         if self._supervisor is not None and workers is not None:
@@ -323,24 +268,12 @@ class MainProcess(Broker):
             self._supervisor.close()
         await self._close(mark_clean=are_clean)
 
-    def _close_pools(self) -> None:
-        super()._close_pools()
-        if self.console is not None:
-            self.console.close()
-
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def _go_on_without(self, directory: LogDirectory) -> None:
-        """Serve the other directories. Shut down if it was the last one, as Apache Kafka does."""
-        for partition in self.partitions.take_offline(directory):
-            self.groups.partition_lost(partition)
-            self.share_coordinator.partition_lost(partition)
-            self.transactions.partition_lost(partition)
-        self._report_failure(directory)
+        super()._go_on_without(directory)
         if self._supervisor is not None:
             self._supervisor.report_failure(directory)
-        if not any(each.is_online for each in self.logs.directories):
-            self._on_fatal("all log directories are offline")
 
     def _report_failure(self, directory: LogDirectory) -> None:
         if self.publisher.directory_failed(directory.path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from config.resources import group_list, group_number
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
-    from controller.controller import Controller
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
@@ -64,6 +63,14 @@ class BoundedCache(dict[K, V]):
         return value
 
 
+class MetadataProgress(Protocol):
+    """How far this process has followed the metadata log."""
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record in the image."""
+
+
 class ClusterView:
     """The view that implements `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log.
 
@@ -71,7 +78,7 @@ class ClusterView:
     metadata or the broker's configuration changes.
     """
 
-    def __init__(self, metadata: MetadataCache, controller: Controller, config: BrokerConfig) -> None:
+    def __init__(self, metadata: MetadataCache, controller: MetadataProgress, config: BrokerConfig) -> None:
         self._image = metadata.image
         self._controller = controller
         self._config = config

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.expiry_runner import Expiry
-from broker.coordinators.group.cluster_view import ClusterView
-from broker.coordinators.group.streams_topics import StreamsTopics
+from broker.coordinators.group.cluster_view import ClusterView, MetadataProgress
+from broker.coordinators.group.streams_topics import StreamsTopics, TopicController
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from config.resources import capped_group_numbers
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from broker.coordinators.share.group_states import ShareGroupStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
-    from controller.controller import Controller
 
 log = logging.getLogger(__name__)
 
@@ -80,11 +79,15 @@ def has_consumer_groups(groups: GroupCoordinator, metadata: MetadataCache) -> bo
     return "consumer" in groups.settings.protocols and metadata.image.features.get(GROUP_VERSION, 0) > 0
 
 
+class GroupController(MetadataProgress, TopicController, Protocol):
+    """The controller as the group coordinator needs it."""
+
+
 class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
     """The group coordinator. `at(group_id)` returns the shard to decide on, `run` carries a decision out."""
 
     def __init__(
-        self, environment: CoordinatorEnvironment, controller: Controller, share_states: ShareCoordinator
+        self, environment: CoordinatorEnvironment, controller: GroupController, share_states: ShareCoordinator
     ) -> None:
         config = environment.config
         super().__init__(

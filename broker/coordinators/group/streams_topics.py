@@ -7,15 +7,14 @@ and the topic is not retried before that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
 from protocol.error_codes import ErrorCode
 from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:
-    from controller.controller import Controller
     from coordinator.group.streams.topology import TopicInfo
     from runtime.deferred import Deferred
 
@@ -28,6 +27,13 @@ REPORTED = 3
 REMEMBERED = 1_000
 
 
+class TopicController(Protocol):
+    """Creates topics."""
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> Deferred[list[NewTopicResult]]:
+        """Create topics, each on its own. Resolves to a result for each."""
+
+
 class StreamsTopics:
     """Creates topics, and remembers which could not be created.
 
@@ -35,7 +41,7 @@ class StreamsTopics:
         now_ms: a monotonic clock.
     """
 
-    def __init__(self, controller: Controller, now_ms: Callable[[], float]) -> None:
+    def __init__(self, controller: TopicController, now_ms: Callable[[], float]) -> None:
         self._controller = controller
         self._now_ms = now_ms
         self._failures: dict[str, tuple[str, float]] = {}  # topic -> reason, and the time until which it is reported
