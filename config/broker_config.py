@@ -153,6 +153,11 @@ class BrokerConfig:
         return 0 <= node_id - self.node_id < self.num_workers
 
     @property
+    def is_member(self) -> bool:
+        """Whether the controllers of this broker are other nodes."""
+        return self.get_list("process.roles") == ("broker",)
+
+    @property
     def rack(self) -> str | None:
         return self.get_str("broker.rack") or None
 

@@ -36,12 +36,16 @@ LISTENING_KEYS = frozenset(
 
 
 class Listening(msgspec.Struct, frozen=True):
-    """The listeners to open and to advertise, the inter-broker listener's name, and the controller listeners."""
+    """The listeners to open and to advertise, the inter-broker listener's name, and the controller listeners.
+
+    `to_controllers`: name and security protocol of the listener at which other nodes are controllers; None without one.
+    """
 
     opened: tuple[Listener, ...]
     advertised: tuple[Listener, ...]
     inter_broker_name: str
     controllers: tuple[Listener, ...]
+    to_controllers: tuple[str, str] | None = None
 
 
 def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
@@ -81,6 +85,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
         tuple(_as_advertised(listener) for listener in advertised),
         inter_broker_name,
         tuple(listener for listener in listeners if listener.name in controller_names),
+        _to_controllers(values, protocols),
     )
 
 
@@ -126,6 +131,24 @@ def _check_controller_names(
                 key,
             )
         )
+
+
+def _to_controllers(values: Mapping[str, ConfigValue], protocols: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the first controller listener if this node is no controller. Raises ConfigError without its protocol."""
+    key = "controller.listener.names"
+    names = _texts(values, key)
+    if _texts(values, "process.roles") != ("broker",) or not names:
+        return None
+    name = names[0].upper()
+    if name not in protocols:
+        sentence = (
+            f"Controller listener with name {name} defined in {key} not found in listener.security.protocol.map "
+            "(an explicit security mapping for each controller listener is required if "
+            "listener.security.protocol.map is non-empty, or if there are security protocols other than PLAINTEXT in "
+            "use)"
+        )
+        raise ConfigError(Problem(key, name, sentence, ", ".join(protocols), sentence=sentence))
+    return name, protocols[name]
 
 
 def _inter_broker_name(settings: Settings, values: Mapping[str, ConfigValue], protocols: dict[str, str]) -> str:

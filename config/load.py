@@ -48,13 +48,14 @@ def load(
     environ: Mapping[str, str] = NOTHING,
     strict: bool = False,
     to_serve: bool = False,
+    allow_member: bool = False,
 ) -> BrokerConfig:
     """Read and check a configuration. Without arguments it has all defaults.
 
     Raises ConfigError with all problems (see errors.py), OSError if the file cannot be read. Unknown keys are warnings,
     or problems if `strict`. Warnings and notices are for the log, once logging is set up. With `to_serve`, settings
     that the broker could not serve are problems, too: SASL mechanisms, key stores with wrong passwords, authorizers,
-    consoles.
+    consoles. `allow_member` accepts process.roles=broker, a broker of other controllers, which is not complete.
     """
     found = _Findings()
     settings = _read_file(path, found) if path is not None else {}
@@ -66,7 +67,7 @@ def load(
     translate(settings)
     _unify_node_id(settings, found)
     values = _read_values(settings, found)
-    _check_roles(settings, values, found)
+    _check_roles(settings, values, found, allow_member)
     listening = _check_together(settings, values, found)
     found.refuse_if_wrong()
 
@@ -234,14 +235,27 @@ def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]
     return values
 
 
-def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
+def _check_roles(
+    settings: Settings, values: dict[str, ConfigValue], found: _Findings, allow_member: bool = False
+) -> None:
     """Check that the process is a broker and its own controller.
 
     With other roles it would have to join a cluster. It must not start one of its own beside that cluster.
     """
     roles = values["process.roles"]
     setting = settings.get("process.roles")
-    if setting is None or not isinstance(roles, tuple) or {"broker", "controller"}.issubset(roles):
+    if setting is None or not isinstance(roles, tuple):
+        return
+    if {"broker", "controller"}.issubset(roles):
+        if values["controller.quorum.voters"]:
+            from .membership import quorum_problems  # most configurations name no voters
+
+            found.problems += (_with_origin(each, settings) for each in quorum_problems(values))
+        return
+    if "broker" in roles and allow_member:
+        from .membership import member_problems
+
+        found.problems += (_with_origin(each, settings) for each in member_problems(values))
         return
     if "broker" in roles:
         reason = "a broker that joins the cluster of other controllers is not supported yet"

@@ -211,6 +211,50 @@ def test_both_roles_are_required(roles: str) -> None:
     load(overrides={**both, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"})
 
 
+MEMBER = {
+    "process.roles": "broker",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "PLAINTEXT://localhost:9092",
+}
+
+
+def test_member_knows_the_listener_of_its_controllers() -> None:
+    """The mode is not complete, so only tests allow it."""
+    assert load(overrides=MEMBER, allow_member=True).listening.to_controllers == ("CONTROLLER", "PLAINTEXT")
+    mapped = {**MEMBER, "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL"}
+    assert load(overrides=mapped, allow_member=True).listening.to_controllers == ("CONTROLLER", "SASL_SSL")
+    assert load(overrides=MEMBER, allow_member=True).is_member
+    assert not load().is_member
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"controller.quorum.voters": "1@localhost:9093,2@localhost:9094"}, "node id 1 must not be included"),
+        ({"controller.quorum.bootstrap.servers": ""}, "set controller.quorum.bootstrap.servers"),
+        ({"controller.listener.names": None}, "must contain at least one value"),
+        ({"num.workers": "2", "listeners": "PLAINTEXT://localhost:0"}, "num.workers=2"),
+        ({"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "not found in listener.security.protocol.map"),
+    ],
+)
+def test_values_that_describe_no_member(changes: dict[str, str | None], reason: str) -> None:
+    """One line each."""
+    settings = {key: value for key, value in {**MEMBER, **changes}.items() if value is not None}
+    (found,) = problems(overrides=settings, allow_member=True)
+    assert reason in found
+
+
+def test_quorum_of_several_controllers_is_rejected() -> None:
+    """A node that started alone would be a second cluster beside the one of its quorum."""
+    combined = {**MEMBER, "process.roles": "broker,controller", "listeners": "PLAINTEXT://:1,CONTROLLER://:2"}
+    voters = "1@localhost:9093,2@localhost:9094"
+    (found,) = problems(overrides={**combined, "controller.quorum.voters": voters})
+    assert "a quorum of several controllers is not supported (others: 2)" in found
+    load(overrides={**combined, "controller.quorum.voters": "1@localhost:9093"})
+
+
 def test_java_classes_have_a_warning() -> None:
     """Users of a plugin have to know that it does not run."""
     config = load(

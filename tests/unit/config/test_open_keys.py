@@ -32,7 +32,7 @@ TABLES = tuple(
 )
 """Modules of config that name keys without using them."""
 
-NOT_STARTED = ("broker/network/outbound_",)
+NOT_STARTED = ("broker/network/outbound_", "broker/membership/", "config/membership.py")
 """Modules that no start of a broker loads: what they read has no effect yet (docs/decisions/clients.md)."""
 
 CONSUMED_BY_THE_LOADER = {
