@@ -32,6 +32,7 @@ from storage.checkpoints import write_topic_id
 from storage.errors import CorruptFile, DirectoryRefused, LogOffline
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.recovery.loading import load_log
@@ -45,9 +46,23 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
 
     Raises DirectoryRefused where this version cannot lead it, MetadataLogDamaged, and the storage's errors.
     """
-    path = f"{directory.path}/{METADATA_LOG}"
     if not has_metadata(directory.fs, directory.path):
         _check_formatted(directory)
+    metadata_log = MetadataLog(open_metadata_log(directory, config, now_ms))
+    loader = metadata_log.load()
+    _check_features(directory.path, loader.image.features)
+    if METADATA_VERSION not in loader.image.features:
+        _check_formatted(directory)
+    _check_voters(directory.path, metadata_log, config.node_id)
+    return metadata_log, loader
+
+
+def open_metadata_log(directory: LogDirectory, config: BrokerConfig, now_ms: int) -> PartitionLog:
+    """Return the partition log with the metadata. Repairs it, and begins it at a snapshot that is beyond its end.
+
+    Raises the storage's errors.
+    """
+    path = f"{directory.path}/{METADATA_LOG}"
     cuts: list[Cut] = []
     snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
     newest = snapshots[-1].end_offset if snapshots else 0  # records before it need not be complete
@@ -63,13 +78,7 @@ def load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) ->
         log.warning("%s", cut)
     if partition_log.topic_id is None:
         write_topic_id(directory.fs, path, TOPIC_ID)
-    metadata_log = MetadataLog(partition_log)
-    loader = metadata_log.load()
-    _check_features(directory.path, loader.image.features)
-    if METADATA_VERSION not in loader.image.features:
-        _check_formatted(directory)
-    _check_voters(directory.path, metadata_log, config.node_id)
-    return metadata_log, loader
+    return partition_log
 
 
 def _newest_intact(fs: FileSystem, path: str, snapshots: Sequence[SnapshotId]) -> int | None:

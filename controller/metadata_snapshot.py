@@ -131,7 +131,11 @@ def build_snapshot(
 
 def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
     """Read a snapshot. Raises CorruptFile if it is damaged or incomplete, OSError if it cannot be read."""
-    data = fs.read_file(path, _MOST_BYTES)
+    return parse_snapshot(fs.read_file(path, _MOST_BYTES), path)
+
+
+def parse_snapshot(data: bytes, path: str) -> Snapshot:
+    """Return the snapshot in the bytes of a file. Raises CorruptFile, with this path."""
     snapshot = Snapshot()
     whole = False
     for position, header in iter_batches(data):

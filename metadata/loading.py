@@ -7,6 +7,7 @@ abort.
 
 from __future__ import annotations
 
+from metadata import quota_order
 from metadata.bulk_records import PartitionReader
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from metadata.image import MetadataImage
@@ -27,6 +28,13 @@ class MetadataLoader:
     def deleted_topics(self) -> set[bytes]:
         """The ids of the topics that were deleted: the broker may have crashed before it removed their directories."""
         return {topic.topic_id for topic in self._delta.deleted_topics}
+
+    def take_delta(self) -> Delta:
+        """Return the changes since the last call. Changes of partitions that `feed_value` read are not among them."""
+        delta, self._delta = self._delta, Delta()
+        if len(delta.new_quotas) > 1:
+            quota_order.reorder_new(self.image.client_quotas, delta.new_quotas)
+        return delta
 
     @property
     def in_transaction(self) -> bool:
