@@ -24,9 +24,10 @@ from setuptools.command.build_py import build_py
 ENGINE = "pybroker.engine"
 ROOMS = sorted(run_path("pybroker/engine_process.py")["PACKAGES"])
 NOT_INSTALLED = ["tools.site", "tools.site.*"]  # it builds the documentation from a source tree
-#: Modules that a source tree alone can use: writers of generated pages, and the client of other brokers, which only
+#: Modules that a source tree alone can use: writers of generated pages, and what members of a cluster need, which only
 #: tests use so far (docs/decisions/clients.md).
 NOT_INSTALLED_MODULES = (
+    "broker/membership/*.py",
     "broker/network/outbound_*.py",
     "broker/observability/metrics/docs.py",
     "broker/requests/api_docs.py",

@@ -39,12 +39,13 @@ from broker.replicas.cordoned_dirs import mark_cordoned
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
+from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
 from broker.service_wiring import process_services, share_services
-from broker.services import MainServices, Services, ServiceTable, ShareServices, WorkerServices
+from broker.services import MainServices, MemberServices, Services, ServiceTable, ShareServices, WorkerServices
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
@@ -179,11 +180,10 @@ class Broker(ABC):
         if self.endpoint is not None:
             self.endpoint.start()
         try:
-            # In a thread: a recovery may take long, and the loop must handle signals meanwhile.
-            self._data = await self.loop.run_in_executor(None, self._open_data)
+            self._data = await self._load_data()
             self._wire()
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
-            self.services = process_services(self)
+            self.services = process_services(self, self._endpoints())
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
             self.loop_watch.start()
@@ -208,9 +208,17 @@ class Broker(ABC):
     def _bind(self) -> list[Listener]:
         """Bind the ports. Raises CannotBind."""
 
+    async def _load_data(self) -> OpenedData:
+        """Open the data, in a thread: a recovery may take long, and the loop must handle signals meanwhile."""
+        return await self.loop.run_in_executor(None, self._open_data)
+
     @abstractmethod
     def _open_data(self) -> OpenedData:
         """Open the data; called in a thread. `_directory_failed` is called for directories that fail."""
+
+    def _endpoints(self) -> AdvertisedEndpoints:
+        """Return the addresses that clients get."""
+        return AdvertisedEndpoints(self.config, self.metadata, self.ports)
 
     @abstractmethod
     def _wire(self) -> None:
@@ -234,7 +242,7 @@ class Broker(ABC):
         """Appends of the broker's own batches to the partitions of all processes."""
 
     @abstractmethod
-    def _own_services(self) -> MainServices | WorkerServices:
+    def _own_services(self) -> MainServices | WorkerServices | MemberServices:
         """Return the services of this kind of process that handlers may need."""
 
     @abstractmethod

@@ -172,9 +172,14 @@ class _Run:
 
     def _new_broker(self) -> CoordinatorProcess:
         control = self._control
+        process: type[CoordinatorProcess] = MainProcess
+        if self._config.is_member:
+            from broker.membership.process import MemberProcess  # a single node needs none of it
+
+            process = MemberProcess
         if control is None:
-            return MainProcess(self._config, self._loop, on_fatal=self._on_fatal)
-        return MainProcess(
+            return process(self._config, self._loop, on_fatal=self._on_fatal)
+        return process(
             self._config,
             self._loop,
             clock=control.clock,

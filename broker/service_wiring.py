@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchServices
 from broker.replicas.worker_view import WorkerView
-from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.services import Services, ShareServices
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
     from config import BrokerConfig
@@ -51,8 +51,6 @@ class ProcessParts(Protocol):
     conversions: Gate
     dispatcher: Dispatcher
     identity: BrokerIdentity
-    #: The ports of all workers by listener, if there are several workers.
-    ports: Mapping[str, tuple[int, ...]]
     guard: Guard | None
     metadata: MetadataCache
     features: FeatureSource
@@ -71,9 +69,8 @@ class ProcessParts(Protocol):
         """Writes the markers of transactions to the partitions of all processes."""
 
 
-def process_services(parts: ProcessParts) -> Services:
+def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Services:
     """Return the services of every process that handlers may need."""
-    endpoints = AdvertisedEndpoints(parts.config, parts.metadata, parts.ports)
     view = WorkerView(parts.config, parts.metadata, parts.partitions)
     conversion = ConversionServices(parts.appends, parts.conversions, parts.offload, parts.workers, parts.clock)
     fetches = FetchServices(

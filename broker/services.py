@@ -108,6 +108,21 @@ class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
     forwarder: RequestForwarder
 
 
+class MemberServices(msgspec.Struct, frozen=True, kw_only=True):
+    """The other services of a broker whose controllers are other nodes: coordinators, and the way to the controller."""
+
+    forwarder: RequestForwarder
+    delegation_tokens: DelegationTokens
+    client_metrics: ClientMetrics
+    dns_threads: ThreadPool
+
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
+    share_coordinator: ShareCoordinator
+    end_offsets: EndOffsets
+
+
 class ShareServices(msgspec.Struct, frozen=True, kw_only=True):
     """The services of share groups, in every process that serves such a group."""
 
@@ -120,7 +135,7 @@ class ServiceTable(Mapping[str, object]):
     """The services of a process by name. `shares` returns those of share groups, which few brokers need."""
 
     def __init__(
-        self, every: Services, own: MainServices | WorkerServices, shares: Callable[[], ShareServices]
+        self, every: Services, own: MainServices | WorkerServices | MemberServices, shares: Callable[[], ShareServices]
     ) -> None:
         self._ready = {name: getattr(part, name) for part in (every, own) for name in part.__struct_fields__}
         self._shares = shares

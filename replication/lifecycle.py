@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from protocol.client_session import error_text
 from protocol.error_codes import ErrorCode
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
@@ -47,6 +48,9 @@ class LifecycleState(Enum):
 
     def __gt__(self, other: LifecycleState) -> bool:
         return self.value > other.value
+
+    def __ge__(self, other: LifecycleState) -> bool:
+        return self.value >= other.value
 
 
 class RegistrationRefused(Exception):
@@ -97,6 +101,8 @@ class BrokerLifecycle:
         self._began_ms = self.due_ms = now_ms
         self._failures = 0
         self._in_flight: LifecycleState | None = None
+        #: Why the last request failed, for messages.
+        self.last_error: str | None = None
         #: Whether something must be said that the request in flight did not.
         self._news = False
 
@@ -145,7 +151,10 @@ class BrokerLifecycle:
         if self._in_flight is not None or self.state is LifecycleState.ENDED:
             return None
         if self.state is LifecycleState.REGISTERING and now_ms - self._began_ms >= self.times.registration_ms:
-            raise RegistrationRefused(f"no controller registered this broker for {self.times.registration_ms} ms")
+            reason = f": {self.last_error}" if self.last_error else ""
+            raise RegistrationRefused(
+                f"no controller registered this broker for {self.times.registration_ms} ms{reason}"
+            )
         if now_ms < self.due_ms:
             return None
         self._in_flight = self.state
@@ -178,8 +187,9 @@ class BrokerLifecycle:
 
     # -- responses ---------------------------------------------------------------------------------------------------
 
-    def failed(self, now_ms: int) -> None:
+    def failed(self, now_ms: int, reason: str | None = None) -> None:
         """No controller answered, or one that does not serve."""
+        self.last_error = reason
         self._in_flight = None
         self._failures += 1
         most_ms = self.times.session_ms // 2
@@ -194,9 +204,9 @@ class BrokerLifecycle:
             reason = _FATAL.get(response.error_code)
             if reason is not None and asked is LifecycleState.REGISTERING:
                 raise RegistrationRefused(reason)
-            self.failed(now_ms)
+            self.failed(now_ms, self._text_of(response.error_code))
             return
-        self._in_flight, self._failures = None, 0
+        self._in_flight, self._failures, self.last_error = None, 0, None
         self.due_ms = now_ms
         if self.state is LifecycleState.ENDED:
             return
@@ -208,6 +218,11 @@ class BrokerLifecycle:
         if not self._news:
             waits_ms = _CATCH_UP_MS if self.state is LifecycleState.CATCHING_UP else self.times.heartbeat_ms
             self.due_ms = now_ms + waits_ms
+
+    def _text_of(self, code: int) -> str:
+        if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            return f"another broker with node.id {self.identity.node_id} is registered and alive"
+        return error_text(code)
 
     def _take_heartbeat(self, response: Struct, asked: LifecycleState | None) -> None:
         """`asked` is the state in which the heartbeat was sent: an answer to an earlier question moves nothing on."""

@@ -1,4 +1,4 @@
-"""TLS and SASL of connections to other brokers, by the configuration of the inter-broker listener.
+"""TLS and SASL of connections to other nodes, by the configuration of the inter-broker or the controllers' listener.
 
 A broker logs in with `username` and `password` of the listener's login module, as in Apache Kafka:
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from security.jaas import LoginModule
 
 _MECHANISM = "sasl.mechanism.inter.broker.protocol"
+_CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 
 
@@ -41,20 +42,33 @@ def inter_broker_security(config: BrokerConfig) -> OutboundSecurity:
     """Return the security of the inter-broker listener. Blocks: it reads key stores. Raises TlsError, ConfigError."""
     name = config.inter_broker_listener_name
     protocol = next(each.security_protocol for each in config.listeners if each.name == name)
+    return _security(config, name, protocol, _MECHANISM)
+
+
+def controller_security(config: BrokerConfig) -> OutboundSecurity:
+    """Return the security of the controllers' listener. Blocks and raises as `inter_broker_security`."""
+    assert config.listening.to_controllers is not None
+    name, protocol = config.listening.to_controllers
+    return _security(config, name, protocol, _CONTROLLER_MECHANISM)
+
+
+def _security(config: BrokerConfig, name: str, protocol: str, mechanism_key: str) -> OutboundSecurity:
     tls = None
     if protocol.endswith("SSL"):
         checks_name = bool(config.get_for_listener(name, _IDENTIFICATION))
         tls = TlsSettings(config, name, protocol).client_context(check_hostname=checks_name)
     if not protocol.startswith("SASL_"):
         return OutboundSecurity(tls)
-    mechanism = str(config.get_for_listener(name, _MECHANISM))
-    return OutboundSecurity(tls, mechanism, _exchanges(config, name, mechanism))
+    mechanism = str(config.get_for_listener(name, mechanism_key))
+    return OutboundSecurity(tls, mechanism, _exchanges(config, name, mechanism, mechanism_key))
 
 
-def _exchanges(config: BrokerConfig, listener_name: str, mechanism: str) -> Callable[[], ClientExchange]:
+def _exchanges(
+    config: BrokerConfig, listener_name: str, mechanism: str, mechanism_key: str
+) -> Callable[[], ClientExchange]:
     if mechanism != PLAIN and mechanism not in BY_SASL_NAME:
         allowed = ", ".join((PLAIN, *BY_SASL_NAME))
-        raise ConfigError(Problem(_MECHANISM, mechanism, "not supported between brokers", allowed))
+        raise ConfigError(Problem(mechanism_key, mechanism, "not supported between brokers", allowed))
     user, password = _credentials(jaas_entries(config, listener_name, mechanism) or [], listener_name, mechanism)
     if mechanism == PLAIN:
         return lambda: PlainClient(user, password)

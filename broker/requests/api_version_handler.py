@@ -56,7 +56,7 @@ class ApiVersionHandler:
         self.api = api = implementation.api
         self.version = version
         handler = bind(implementation.handler, services)
-        self.handler = handler if guard is None else guard.protect(api, handler)
+        self.handler = guard.protect(api, handler) if guard is not None and served.is_guarded else handler
         self.fast_path = None
         if implementation.fast_path is not None:
             self.fast_path = bind(implementation.fast_path, services)(version)

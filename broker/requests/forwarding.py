@@ -25,10 +25,11 @@ class RequestForwarder(Protocol):
 class ForwardedApi(ServedApi):
     """An API whose requests are forwarded undecoded. Request and answer are frames here.
 
-    The other process charges the request to the client's quotas.
+    The other process checks access, and charges the request to the client's quotas.
     """
 
     is_charged = False
+    is_guarded = False
 
     def __init__(self, served: ServedApi) -> None:
         handler = cast("Callable[[RequestContext, Struct], Reply]", forward)

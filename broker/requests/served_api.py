@@ -71,6 +71,8 @@ class ServedApi:
 
     #: Whether its requests count against the quotas of their clients.
     is_charged = True
+    #: Whether the authorizer's rules apply here.
+    is_guarded = True
 
     __slots__ = ("_advertised", "_handler", "advertised", "implementation", "key", "served")
 

@@ -127,10 +127,10 @@ def _open_locked(
         metadata = load_metadata(directories.metadata, config, now_ms)
         image = metadata[1].image
         online = [each for each in logs.directories if each.is_online]
-        found = _found(online, directories).values()
+        found = found_properties(online, directories).values()
         ids = [id_bytes(each.directory_id) for each in found if each.directory_id is not None]
         check_known(online, metadata[0], image, config.node_id, ids)
-        in_use = _found(logs.directories, directories)
+        in_use = found_properties(logs.directories, directories)
         missing = find_missing(fs, image, config.node_id, in_use)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])
         missing = still_missing(missing, image, config.node_id, in_use)
@@ -140,7 +140,7 @@ def _open_locked(
         [each.path for each in logs.directories if each.is_online],
         directories.metadata.path,
         config.node_id,
-        _found(directories.usable, directories),
+        found_properties(directories.usable, directories),
         new_id=random_id,
         now_ms=now_ms,
         cluster_id=config.get_str("pybroker.cluster.id"),
@@ -160,7 +160,7 @@ def _open_locked(
     return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
 
 
-def _found(directories: Sequence[LogDirectory], start: StartDirectories) -> dict[str, MetaProperties]:
+def found_properties(directories: Sequence[LogDirectory], start: StartDirectories) -> dict[str, MetaProperties]:
     """Return meta.properties of those of `directories` that work and were formatted before this start."""
     paths = [each.path for each in directories if each.is_online]
     return {path: start.found[path] for path in paths if path in start.found}

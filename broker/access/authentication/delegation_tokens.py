@@ -37,10 +37,13 @@ _MOST_SWEPT = 500
 
 
 class DelegationTokens:
-    """All tokens. `secret` is None if tokens are disabled."""
+    """All tokens. `secret` is None if tokens are disabled.
+
+    `controller` removes expired tokens; None if the controllers are other nodes, which do that themselves.
+    """
 
     def __init__(
-        self, config: BrokerConfig, metadata: MetadataCache, controller: Controller, clock: Clock, timers: Timers
+        self, config: BrokerConfig, metadata: MetadataCache, controller: Controller | None, clock: Clock, timers: Timers
     ) -> None:
         secret = config.values["delegation.token.secret.key"]
         self.secret = secret.value if isinstance(secret, Password) else None
@@ -60,7 +63,7 @@ class DelegationTokens:
 
     def start(self) -> None:
         """Remove expired tokens from now on."""
-        if self.secret is not None:
+        if self.secret is not None and self._controller is not None:
             self._timers.call_later(self._sweep_ms, self._sweep)
 
     def _on_change(self, delta: Delta) -> None:
@@ -76,6 +79,7 @@ class DelegationTokens:
 
     def _sweep(self) -> None:
         expired = expired_tokens(self._image, self._clock.now_ms(), _MOST_SWEPT)
+        assert self._controller is not None
         swept = self._controller.submit(expired)
         if len(expired) < _MOST_SWEPT:
             self._timers.call_later(self._sweep_ms, self._sweep)

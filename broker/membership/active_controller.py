@@ -1,0 +1,189 @@
+"""The active controller of a member's cluster: what the broker itself asks of it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from broker.membership.committed_metadata import CommittedMetadata
+from broker.membership.controllers import ControllerChannel, Leader
+from broker.network.outbound_errors import OutboundError
+from config import BrokerConfig
+from controller.auto_topic_creation import creatable_topic
+from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
+from metadata.decision import Admit, Refused, unlimited
+from metadata.image import NO_CONFIGS
+from protocol.client_session import Response, error_text
+from protocol.error_codes import ErrorCode, ProtocolError
+from protocol.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
+from protocol.messages.assign_replicas_to_dirs import ASSIGN_REPLICAS_TO_DIRS
+from protocol.messages.create_topics import (
+    CREATE_TOPICS,
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+)
+from protocol.schema import Struct
+from replication.directory_assignments import DirectoryAssignments
+from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
+from runtime.timers import Timers
+
+log = logging.getLogger(__name__)
+automatic_log = LimitedLog(log)  # a client may request a topic that cannot be created any number of times
+
+_RETRY_MS = 500
+
+
+class ActiveController:
+    """Requests of this broker to the active controller, with the broker's own rights.
+
+    Args:
+        epoch: returns the broker epoch of this run.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: CommittedMetadata,
+        channel: ControllerChannel,
+        leader: Leader,
+        epoch: Callable[[], int],
+        timers: Timers,
+    ) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._channel = channel
+        self._leader = leader
+        self._epoch = epoch
+        self._timers = timers
+        self._assignments = DirectoryAssignments(config.node_id)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record in the image."""
+        return self._metadata.last_offset
+
+    def close(self) -> None:
+        """Close the connection to the controller."""
+        self._channel.close()
+
+    # -- topics ------------------------------------------------------------------------------------------------------
+
+    def create_topics(self, topics: Sequence[NewTopic]) -> Deferred[list[NewTopicResult]]:
+        """Create topics, each on its own. Fails with Refused if no controller answers."""
+        request = CREATE_TOPICS.request(topics=[_creatable(each) for each in topics])
+        asked = self._channel.request(self._leader(), CREATE_TOPICS, request)
+        return _without_network_errors(asked).then(lambda answer: [_result(each) for each in answer.topics])
+
+    def auto_create(
+        self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Deferred[list[NewTopicResult]]:
+        """Create topics, as `TopicCreator.auto_create`. Their records follow the answer."""
+        wanted = []
+        for name in names:
+            topic = creatable_topic(self._config, name, sys.maxsize)
+            with suppress(Refused):
+                count = topic.num_partitions
+                admit(self._config.get_int("num.partitions") if count == USE_DEFAULT else count)
+                wanted.append(
+                    NewTopic(name, topic.num_partitions, topic.replication_factor, (), {**topic.configs, **configs})
+                )
+        if not wanted:
+            return Deferred.resolved([])
+        created = self.create_topics(wanted)
+        created.add_done_callback(_log_automatic)
+        return created
+
+    # -- producer ids ------------------------------------------------------------------------------------------------
+
+    def allocate_producer_ids(self, count: int) -> Deferred[int]:
+        """Reserve a block of producer ids. Resolves to the first; fails with COORDINATOR_LOAD_IN_PROGRESS."""
+        request = ALLOCATE_PRODUCER_IDS.request(broker_id=self._config.node_id, broker_epoch=self._epoch())
+
+        def first(answer: Struct) -> int:
+            if answer.error_code != ErrorCode.NONE or answer.producer_id_len < count:
+                reason = error_text(answer.error_code)
+                log.warning("The controller allocated no block of %d producer ids: %s", count, reason)
+                raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason)
+            start: int = answer.producer_id_start
+            return start
+
+        asked = self._channel.request(self._leader(), ALLOCATE_PRODUCER_IDS, request)
+        return _without_network_errors(asked, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS).then(first)
+
+    # -- log directories ---------------------------------------------------------------------------------------------
+
+    def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
+        """Assign replicas to log directories (topic id, partition, directory id), and retry until that is done."""
+        for topic_id, index, directory_id in placed:
+            self._assignments.assign((topic_id, index), directory_id)
+        self._assign()
+
+    def _assign(self) -> None:
+        request = self._assignments.next_request(self._epoch())
+        if request is None:
+            return
+
+        def take(done: Deferred[Response]) -> None:
+            try:
+                self._assignments.answered(done.result().fields)
+            except (OutboundError, ProtocolError) as error:
+                log.debug("The assignment of replicas to log directories failed: %s", error)
+                self._assignments.failed()
+            if len(self._assignments):
+                self._timers.call_later(_RETRY_MS, self._assign)
+
+        self._channel.request(self._leader(), ASSIGN_REPLICAS_TO_DIRS, request).add_done_callback(take)
+
+
+def _without_network_errors(
+    asked: Deferred[Response], code: ErrorCode = ErrorCode.REQUEST_TIMED_OUT
+) -> Deferred[Struct]:
+    """Return the fields of the response. Fails with Refused where there is none."""
+    fields: Deferred[Struct] = Deferred()
+
+    def take(done: Deferred[Response]) -> None:
+        try:
+            fields.resolve(done.result().fields)
+        except (OutboundError, ProtocolError) as error:
+            fields.fail(Refused(code, str(error)))
+
+    asked.add_done_callback(take)
+    return fields
+
+
+def _creatable(topic: NewTopic) -> Struct:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids)) for index, ids in topic.assignments
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def _result(found: Struct) -> NewTopicResult:
+    return NewTopicResult(
+        found.name,
+        ErrorCode(found.error_code),
+        found.error_message,
+        found.topic_id,
+        found.num_partitions,
+        found.replication_factor,
+    )
+
+
+def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
+    try:
+        results = created.result()
+    except Exception as error:
+        automatic_log.warning("Cannot create a topic automatically: %s", error)
+        return
+    for result in results:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            automatic_log.warning("Cannot create topic %s automatically: %s", result.name, result.error_message)

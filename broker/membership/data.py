@@ -1,0 +1,132 @@
+"""The data of a member: its log directories, its copy of the metadata log, and the logs of its partitions.
+
+A start goes in steps, with the controllers asked in between: `lock`, `format`, `open_metadata`, `load_logs`. Nothing is
+written before the cluster id is known to be the controllers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from broker.membership.observed_log import ObservedMetadataLog
+from broker.startup.log_dirs import StartDirectories, inspect_directories
+from broker.startup.missing_partitions import Missing, check_unformatted, find_missing, still_missing
+from broker.startup.node import found_properties, load_logs, log_damage_report
+from config import BrokerConfig
+from controller.formatting import id_bytes, id_text
+from controller.leadership import open_metadata_log
+from metadata.image import MetadataImage
+from runtime.ids import random_id
+from storage.checkpoints import MetaProperties, read_clean_shutdown, write_meta_properties
+from storage.fs import LOCAL
+from storage.log.directory import LogDirectory, lock_all
+from storage.log_manager import LogManager
+
+NO_EPOCH = -1
+
+
+class MemberData:
+    """The data of one run. All methods block, and are called in a thread.
+
+    Attributes:
+        cluster_id: by meta.properties; None in new directories.
+        previous_epoch: the broker epoch of the last run if it stopped cleanly (KIP-966), else -1.
+        broker_epoch: that of this run; a clean stop writes it.
+    """
+
+    missing: Missing
+    metadata_log: ObservedMetadataLog
+
+    def __init__(
+        self, config: BrokerConfig, now_ms: int, max_open_files: int, on_failure: Callable[[LogDirectory], None]
+    ) -> None:
+        self._config = config
+        self._now_ms = now_ms
+        self.logs = LogManager(
+            config.log_dirs, max_open_files=max_open_files, on_failure=on_failure, on_remark=log_damage_report
+        )
+        self.directory_ids: Mapping[str, bytes] = {}
+        self.missing = {}
+        self.broker_epoch = NO_EPOCH
+        self._directories: StartDirectories = inspect_directories(config, LOCAL, self.logs, on_failure)
+        found = self._directories.found.values()
+        self.cluster_id = next((each.cluster_id for each in found), None)
+        self.previous_epoch = _previous_epoch(self.logs.directories)
+
+    def lock(self) -> None:
+        """Lock the directories. Raises DirectoryRefused."""
+        lock_all(self._directories.usable, self._directories.spared)
+
+    def unlock(self) -> None:
+        """Unlock the directories of a start that has failed."""
+        self.logs.unlock()
+        self._directories.metadata.unlock()
+
+    def check_missing(self, image: MetadataImage) -> None:
+        """Find partitions of directories that are missing. Raises DirectoryRefused if a new one may be their home."""
+        node_id, directories = self._config.node_id, self._directories
+        in_use = found_properties(self.logs.directories, directories)
+        missing = find_missing(LOCAL, image, node_id, in_use)
+        check_unformatted(missing, image, [each.path for each in directories.unformatted])
+        self.missing = still_missing(missing, image, node_id, in_use)
+
+    def format(self, cluster_id: str, *, unformatted: bool = True) -> None:
+        """Write meta.properties where it is missing; without `unformatted` only if the metadata directory is new.
+
+        A member is no voter, and the feature levels are the cluster's, so that is all. Raises OSError.
+        """
+        directories, ids = self._directories, {}
+        is_new = directories.metadata.path not in directories.found
+        for directory in directories.usable:
+            properties = directories.found.get(directory.path)
+            if properties is None or properties.directory_id is None:
+                if not (unformatted or is_new):
+                    continue
+                properties = MetaProperties(cluster_id, self._config.node_id, id_text(random_id()))
+                write_meta_properties(LOCAL, directory.path, properties)
+            assert properties.directory_id is not None
+            ids[directory.path] = id_bytes(properties.directory_id)
+        self.directory_ids = ids
+
+    def open_metadata(self, now_ms: Callable[[], int]) -> ObservedMetadataLog:
+        """Open the metadata log. Raises the storage's errors."""
+        partition_log = open_metadata_log(self._directories.metadata, self._config, self._now_ms)
+        self.metadata_log = ObservedMetadataLog(partition_log, now_ms)
+        return self.metadata_log
+
+    @property
+    def metadata_directory_id(self) -> bytes:
+        """The id of the directory with the metadata log."""
+        return self.directory_ids[self._directories.metadata.path]
+
+    @property
+    def log_directory_ids(self) -> list[bytes]:
+        """The ids of the log directories that work, without one that has only metadata."""
+        return [
+            self.directory_ids[each.path]
+            for each in self.logs.directories
+            if each.is_online and each.path in self.directory_ids
+        ]
+
+    def load_logs(self, image: MetadataImage, deleted_topics: set[bytes]) -> None:
+        """Open the logs of partitions, as the image has them. Raises DirectoryRefused."""
+        load_logs(self._config, self.logs, image, self.directory_ids, deleted_topics, self._now_ms)
+        for directory in self.logs.directories:
+            directory.mark_used()
+
+    def close(self, now_ms: int, mark_clean: bool = True) -> None:
+        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""
+        self.logs.close(
+            now_ms,
+            broker_epoch=self.broker_epoch,
+            others=[self.metadata_log.partition_log],
+            mark_clean=mark_clean and self.broker_epoch != NO_EPOCH,
+        )
+        self._directories.metadata.unlock()
+
+
+def _previous_epoch(directories: list[LogDirectory]) -> int:
+    """Return the broker epoch that all directories were shut down with, or -1."""
+    epochs = {read_clean_shutdown(each.fs, each.path) for each in directories if each.is_online}
+    (epoch,) = epochs if len(epochs) == 1 else (None,)
+    return NO_EPOCH if epoch is None else epoch

@@ -1,0 +1,75 @@
+"""Ask the controllers which cluster they are of, before this broker writes anything (KIP-919)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.membership.controllers import ControllerChannel
+from broker.network.outbound_errors import OutboundError
+from config import BrokerConfig
+from protocol.client_session import Response, error_text
+from protocol.error_codes import ErrorCode, ProtocolError
+from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
+from replication.observing import Endpoint
+from runtime.deferred import Deferred
+from runtime.timers import Timers
+
+_CONTROLLERS = 2
+_RETRY_MS = 100
+
+
+def bootstrap_endpoints(config: BrokerConfig) -> list[Endpoint]:
+    """Return controller.quorum.bootstrap.servers, or without it the addresses in controller.quorum.voters."""
+    servers = config.get_list("controller.quorum.bootstrap.servers") or [
+        each.partition("@")[2] for each in config.get_list("controller.quorum.voters")
+    ]
+    return [_endpoint(each) for each in servers]
+
+
+def _endpoint(text: str) -> Endpoint:
+    host, _, port = text.rpartition(":")
+    return Endpoint(host.strip("[]"), int(port))
+
+
+class ClusterDiscovery:
+    """Asks the bootstrap controllers in turn until one answers. `on_found` is called once."""
+
+    def __init__(
+        self, bootstrap: list[Endpoint], channel: ControllerChannel, timers: Timers, on_found: Callable[[], None]
+    ) -> None:
+        self.cluster_id: str | None = None
+        self.last_error: str | None = None
+        self._bootstrap = bootstrap
+        self._channel = channel
+        self._timers = timers
+        self._on_found = on_found
+        self._tries = 0
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Ask the next controller."""
+        if self._is_closed:
+            return
+        endpoint = self._bootstrap[self._tries % len(self._bootstrap)]
+        self._tries += 1
+        request = DESCRIBE_CLUSTER.request(endpoint_type=_CONTROLLERS)
+        self._channel.request(endpoint, DESCRIBE_CLUSTER, request).add_done_callback(self._take)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._is_closed = True
+        self._channel.close()
+
+    def _take(self, answered: Deferred[Response]) -> None:
+        if self._is_closed:
+            return
+        try:
+            answer = answered.result().fields
+            if answer.error_code == ErrorCode.NONE:
+                self.cluster_id = answer.cluster_id
+                self._on_found()
+                return
+            self.last_error = answer.error_message or error_text(answer.error_code)
+        except (OutboundError, ProtocolError) as error:
+            self.last_error = str(error)
+        self._timers.call_later(_RETRY_MS, self.start)

@@ -1,0 +1,143 @@
+"""Run the lifecycle of a member: send registrations and heartbeats to the active controller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.membership.controllers import ControllerChannel, Leader
+from broker.network.outbound_errors import OutboundError
+from protocol.client_session import Response
+from protocol.error_codes import ProtocolError
+from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
+from protocol.messages.broker_registration import BROKER_REGISTRATION
+from replication.lifecycle import BrokerLifecycle, LifecycleState, RegistrationRefused
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
+from runtime.timers import Timer, Timers
+
+log = logging.getLogger(__name__)
+
+
+class MemberLifecycle:
+    """Sends what `replication.lifecycle` asks for, until it ends.
+
+    Args:
+        leader: returns the address of the active controller.
+        on_state: called after each change of the state.
+        on_refused: called with a line when the controller will never accept this broker.
+    """
+
+    def __init__(
+        self,
+        lifecycle: BrokerLifecycle,
+        channel: ControllerChannel,
+        leader: Leader,
+        clock: Clock,
+        timers: Timers,
+        on_state: Callable[[], None],
+        on_refused: Callable[[str], None],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._channel = channel
+        self._leader = leader
+        self._clock = clock
+        self._timers = timers
+        self.on_state = on_state
+        self._on_refused = on_refused
+        self._timer: Timer | None = None
+        self._in_flight = False
+        self._is_closed = False
+        self._log = LimitedLog(log, per_second=1)
+
+    @property
+    def state(self) -> LifecycleState:
+        return self._lifecycle.state
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this run's registration; -1 before it."""
+        return self._lifecycle.broker_epoch
+
+    def start(self) -> None:
+        """Register, and send heartbeats."""
+        self._step()
+
+    def note_applied(self, offset: int) -> None:
+        """The metadata log is applied up to and with `offset`."""
+        self._lifecycle.note_applied(offset)
+
+    def logs_are_open(self) -> None:
+        """All partitions are hosted: ask to be unfenced."""
+        self._lifecycle.logs_are_open(self._clock.monotonic_ms())
+        self._step()
+
+    def directory_failed(self, directory_id: bytes) -> None:
+        """Report a log directory that went offline."""
+        self._lifecycle.directory_failed(directory_id, self._clock.monotonic_ms())
+        self._step()
+
+    def cordon(self, directory_ids: list[bytes]) -> None:
+        """Report the log directories that take no new partitions (KIP-1066)."""
+        self._lifecycle.cordon(directory_ids, self._clock.monotonic_ms())
+        self._step()
+
+    def leave(self) -> None:
+        """Begin the controlled shutdown."""
+        self._lifecycle.leave(self._clock.monotonic_ms())
+        self._step()
+        self.on_state()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._channel.close()
+
+    def _step(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._is_closed or self._in_flight:
+            return
+        now_ms = self._clock.monotonic_ms()
+        api = BROKER_REGISTRATION if self.state is LifecycleState.REGISTERING else BROKER_HEARTBEAT
+        try:
+            request = self._lifecycle.next_request(now_ms)
+        except RegistrationRefused as error:
+            self._refuse(error)
+            return
+        if request is not None:
+            self._in_flight = True
+            self._channel.request(self._leader(), api, request).add_done_callback(self._on_answer)
+        elif self.state is not LifecycleState.ENDED:
+            self._timer = self._timers.call_later(max(1, self._lifecycle.due_ms - now_ms), self._step)
+
+    def _on_answer(self, answered: Deferred[Response]) -> None:
+        self._in_flight = False
+        if self._is_closed:
+            return
+        before, now_ms = self.state, self._clock.monotonic_ms()
+        was_fenced = self._lifecycle.fenced
+        try:
+            self._lifecycle.answered(answered.result().fields, now_ms)
+        except RegistrationRefused as error:
+            self._refuse(error)
+            return
+        except (OutboundError, ProtocolError) as error:
+            self._lifecycle.failed(now_ms, str(error))
+        if self._lifecycle.last_error is not None:
+            what = "registration" if before is LifecycleState.REGISTERING else "heartbeat"
+            self._log.warning("The %s failed: %s", what, self._lifecycle.last_error)
+        if self.state is not before:
+            log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)
+            self.on_state()
+        elif self.state is LifecycleState.RUNNING and self._lifecycle.fenced is not was_fenced:
+            log.warning("The controller has %s this broker", "unfenced" if was_fenced else "fenced")
+        self._step()
+
+    def _refuse(self, error: RegistrationRefused) -> None:
+        self.close()
+        self._on_refused(str(error))

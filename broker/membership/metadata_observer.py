@@ -1,0 +1,128 @@
+"""Run the observer of the controllers' metadata log: send its requests, and apply what is committed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.membership.committed_metadata import CommittedMetadata
+from broker.membership.controllers import ControllerChannel
+from broker.network.outbound_errors import OutboundError
+from metadata.replay import ReplayError
+from protocol.client_session import Response
+from protocol.error_codes import ProtocolError
+from protocol.records.errors import RecordsError
+from replication.observing import CannotObserve, Endpoint, Observer
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
+from runtime.timers import Timer, Timers
+from storage.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+
+class MetadataObserver:
+    """Follows the metadata log until `close`.
+
+    Args:
+        on_change: called after each response, when the leader, the high watermark or the image may have changed.
+        on_fatal: called with a line when the log cannot be followed any more.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        metadata: CommittedMetadata,
+        channel: ControllerChannel,
+        clock: Clock,
+        timers: Timers,
+        on_change: Callable[[], None],
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        self.last_error: str | None = None
+        self._observer = observer
+        self._metadata = metadata
+        self._channel = channel
+        self._clock = clock
+        self._timers = timers
+        self._on_change = on_change
+        self._on_fatal = on_fatal
+        self._timer: Timer | None = None
+        self._is_closed = False
+        self._log = LimitedLog(log, per_second=1)
+
+    @property
+    def leader(self) -> Endpoint | None:
+        """The address of the active controller; None if nobody is known to lead."""
+        return self._observer.endpoint
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._observer.leader_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self._observer.high_watermark
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._step()
+
+    def close(self) -> None:
+        """Send no more requests."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._channel.close()
+
+    def apply(self) -> None:
+        """Apply what is committed, and was not applied while the metadata was paused."""
+        try:
+            self._metadata.advance(self._observer.high_watermark)
+        except (ProtocolError, RecordsError, ReplayError, StorageError, OSError) as error:
+            self._fail(f"the metadata log cannot be applied after offset {self._metadata.last_offset}: {error}")
+            return
+        self._on_change()
+
+    def _step(self) -> None:
+        self._timer = None
+        if self._is_closed:
+            return
+        now_ms = self._clock.monotonic_ms()
+        request = self._observer.next_request(now_ms)
+        if request is None:
+            self._timer = self._timers.call_later(max(1, self._observer.due_ms - now_ms), self._step)
+            return
+        self._channel.request(request.endpoint, request.api, request.body).add_done_callback(self._on_answer)
+
+    def _on_answer(self, answered: Deferred[Response]) -> None:
+        if self._is_closed:
+            return
+        now_ms = self._clock.monotonic_ms()
+        before = self._observer.endpoint
+        try:
+            self._observer.answered(answered.result().fields, now_ms)
+        except CannotObserve as error:
+            self._fail(str(error))
+            return
+        except (OutboundError, ProtocolError) as error:
+            self.last_error = str(error)
+            self._log.warning("The metadata log is not followed at the moment: %s", error)
+            self._observer.failed(now_ms)
+        except (StorageError, OSError) as error:
+            self._fail(f"the metadata log cannot be written: {error}")
+            return
+        if self._observer.endpoint not in (None, before):
+            log.info(
+                "Controller %d leads the metadata log in epoch %d, at %s:%d",
+                self._observer.leader_id,
+                self._observer.leader_epoch,
+                *(self._observer.endpoint or ("", 0)),
+            )
+        self.apply()
+        self._step()
+
+    def _fail(self, reason: str) -> None:
+        self.close()
+        self._on_fatal(reason)

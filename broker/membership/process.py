@@ -1,0 +1,367 @@
+"""The process of a broker whose controllers are other nodes (process.roles=broker).
+
+The start has Apache Kafka's order: bind the ports, follow the metadata log up to its committed end, register, open the
+logs, ask to be unfenced, and then accept clients. The stop moves leadership away first.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from broker.access.authentication.delegation_tokens import DelegationTokens
+from broker.access.authorization.selection import guard_of
+from broker.automatic_topics import AutomaticTopics
+from broker.console.hosted import bind_console
+from broker.coordinator_process import CoordinatorProcess
+from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.membership.active_controller import ActiveController
+from broker.membership.committed_metadata import CommittedMetadata
+from broker.membership.controllers import ControllerChannel, ControllerClients
+from broker.membership.data import MemberData
+from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
+from broker.membership.endpoints import RegisteredEndpoints
+from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
+from broker.membership.lifecycle import MemberLifecycle
+from broker.membership.metadata_observer import MetadataObserver
+from broker.membership.progress import Progress
+from broker.membership.publisher import MemberPublisher
+from broker.membership.registration import identity, times
+from broker.metadata_cache import MetadataCache
+from broker.network.outbound_client import OutboundOptions
+from broker.network.outbound_security import controller_security
+from broker.network.settings import bind_listeners
+from broker.observability.telemetry.subscriptions import ClientMetrics
+from broker.process.start_errors import CannotStart, StartInterrupted
+from broker.process.state import BrokerState
+from broker.replicas.cordoned_dirs import KEY as CORDONED_KEY
+from broker.services import MemberServices
+from config import ConfigError
+from config.tls_context import TlsError
+from replication.lifecycle import BrokerLifecycle, LifecycleState
+from replication.observing import Endpoint, Observer
+from runtime.deferred import outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.network.listener import Listener
+    from broker.observability.metrics.observed import MainParts
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.served_api import ServedApi
+    from broker.startup.opened_data import OpenedData
+    from storage.log.directory import LogDirectory
+
+log = logging.getLogger(__name__)
+
+_SERVERS = "controller.quorum.bootstrap.servers"
+
+
+class MemberProcess(CoordinatorProcess):
+    """A member of a cluster. It calls `on_fatal(reason)` when it cannot follow the controllers any more."""
+
+    _member_data: MemberData
+    _observer: MetadataObserver | None = None
+    _lifecycle: MemberLifecycle | None = None
+    _forwarder: EnvelopeForwarder | None = None
+    controller: ActiveController | None = None
+
+    @property
+    def main_parts(self) -> MainParts | None:
+        return None
+
+    def _served_apis(self) -> Mapping[int, ServedApi]:
+        return apis_of_a_member(super()._served_apis())
+
+    def _endpoints(self) -> AdvertisedEndpoints:
+        return RegisteredEndpoints(self.config, self.metadata, self.ports)
+
+    # -- start ---------------------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        self._progress.fail(StartInterrupted())
+
+    def _bind(self) -> list[Listener]:
+        self._progress = Progress(self.loop)
+        self.console = bind_console(self.config)
+        self._bound = bind_listeners(self.config, self.clock)
+        return self._bound
+
+    def _open_data(self) -> MemberData:
+        data = MemberData(
+            self.config, self.clock.now_ms(), self._descriptors.log_files, on_failure=self._directory_failed
+        )
+        data.lock()
+        return data
+
+    async def _load_data(self) -> OpenedData:
+        """Find the controllers, follow the metadata up to its end, register, and open the logs."""
+        data = self._member_data = await self.loop.run_in_executor(None, self._open_data)
+        try:
+            await self._join(data)
+        except BaseException:
+            self._disconnect()
+            data.unlock()
+            raise
+        return data
+
+    async def _join(self, data: MemberData) -> None:
+        in_thread = functools.partial(self.loop.run_in_executor, None)
+        try:
+            security = await in_thread(controller_security, self.config)
+        except (ConfigError, TlsError) as error:
+            raise CannotStart(str(error)) from None
+        self._clients = ControllerClients(
+            self.loop, self.timers, OutboundOptions.from_config(self.config, ""), security
+        )
+        cluster_id = self._cluster_id = await self._find_cluster(data)
+        await in_thread(functools.partial(data.format, cluster_id, unformatted=False))
+        metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
+        self._committed = await in_thread(CommittedMetadata, metadata_log)
+        await self._observe(data, cluster_id)
+        self._check_voters()
+        self._committed.is_paused = True  # threads read the image
+        await in_thread(data.check_missing, self._committed.image)
+        await in_thread(data.format, cluster_id)
+        self._committed.is_paused = False
+        await self._register(data, cluster_id)
+        self._committed.is_paused = True
+        await in_thread(data.load_logs, self._committed.image, self._committed.deleted_topics)
+
+    async def _find_cluster(self, data: MemberData) -> str:
+        """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""
+        channel = self._channel()
+        found = ClusterDiscovery(bootstrap_endpoints(self.config), channel, self.timers, self._progress.changed)
+        found.start()
+        try:
+            await self._in_time(lambda: found.cluster_id is not None, lambda: found.last_error)
+        finally:
+            found.close()
+        assert found.cluster_id is not None
+        if data.cluster_id not in (None, found.cluster_id):
+            raise CannotStart(
+                f"{self.config.metadata_log_dir}: belongs to cluster {data.cluster_id}, but the controllers are of "
+                f"cluster {found.cluster_id}. Use another directory, or set {_SERVERS} to its controllers"
+            )
+        return found.cluster_id
+
+    async def _observe(self, data: MemberData, cluster_id: str) -> None:
+        """Follow the metadata log up to its committed end."""
+        core = Observer(
+            self.config.node_id,
+            cluster_id,
+            data.metadata_directory_id,
+            bootstrap_endpoints(self.config),
+            data.metadata_log,
+        )
+        timeout_ms = self.config.get_int("controller.quorum.request.timeout.ms")
+        self._observer = MetadataObserver(
+            core,
+            self._committed,
+            self._channel(f"raft-client-{self.config.node_id}", timeout_ms),
+            self.clock,
+            self.timers,
+            self._on_metadata,
+            self._on_failure,
+        )
+        observer = self._observer
+        observer.start()
+        await self._in_time(lambda: self._committed.is_current, lambda: observer.last_error)
+
+    def _check_voters(self) -> None:
+        voters = self._committed.log.quorum.voters
+        if voters is not None and self.config.node_id in [each.voter_id for each in voters.voters]:
+            raise CannotStart(
+                f"node.id {self.config.node_id} is a voter of the controllers' quorum, but process.roles is broker. "
+                "Remove the voter (kafka-metadata-quorum remove-controller), or choose another node.id"
+            )
+
+    async def _register(self, data: MemberData, cluster_id: str) -> None:
+        """Register, and wait until the own registration is applied."""
+        epoch = data.previous_epoch
+        in_thread = functools.partial(self.loop.run_in_executor, None)
+        registered = await in_thread(identity, self.config, cluster_id, self._bound, data.log_directory_ids, epoch)
+        timeout_ms = self.config.get_int("broker.session.timeout.ms") // 2
+        self._lifecycle = MemberLifecycle(
+            BrokerLifecycle(registered, times(self.config), self.clock.monotonic_ms()),
+            self._channel(timeout_ms=timeout_ms),
+            self._leader,
+            self.clock,
+            self.timers,
+            self._progress.changed,
+            self._on_failure,
+        )
+        self._lifecycle.note_applied(self._committed.last_offset)
+        self._lifecycle.start()
+        await self._progress.until(lambda: self._state >= LifecycleState.RECOVERING)
+        data.broker_epoch = self._lifecycle.broker_epoch
+
+    async def _in_time(self, is_reached: Callable[[], bool], reason: Callable[[], str | None]) -> None:
+        """Wait for a stage that needs a controller, for initial.broker.registration.timeout.ms. Raises CannotStart."""
+        timeout_ms = self.config.get_int("initial.broker.registration.timeout.ms")
+
+        def on_timeout() -> None:
+            servers = ", ".join(f"{each.host}:{each.port}" for each in bootstrap_endpoints(self.config))
+            self._progress.fail(
+                CannotStart(f"no controller answered for {timeout_ms} ms ({servers}): {reason() or 'no response'}")
+            )
+
+        timer = self.timers.call_later(timeout_ms, on_timeout)
+        try:
+            await self._progress.until(is_reached)
+        finally:
+            timer.cancel()
+
+    def _channel(self, client_id: str | None = None, timeout_ms: int | None = None) -> ControllerChannel:
+        return ControllerChannel(self._clients, client_id or str(self.config.node_id), timeout_ms)
+
+    @property
+    def _state(self) -> LifecycleState:
+        return LifecycleState.REGISTERING if self._lifecycle is None else self._lifecycle.state
+
+    def _leader(self) -> Endpoint | None:
+        return self._observer.leader if self._observer is not None else None
+
+    def _on_metadata(self) -> None:
+        if self._lifecycle is not None:
+            self._lifecycle.note_applied(self._committed.last_offset)
+        if self._forwarder is not None:
+            self._forwarder.learn_versions()
+        self._progress.changed()
+
+    def _on_failure(self, reason: str) -> None:
+        """End the start, or the broker."""
+        if self.state is BrokerState.STARTING:
+            self._progress.fail(CannotStart(reason))
+        else:
+            self._on_fatal(reason)
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _wire(self) -> None:
+        config, clock, data = self.config, self.clock, self._member_data
+        self._wire_data(data, config.node_id)
+        self.metadata = MetadataCache(self._cluster_id, self._committed.image)
+        self.controller = ActiveController(
+            config, self._committed, self._channel(), self._leader, lambda: data.broker_epoch, self.timers
+        )
+        self.publisher = MemberPublisher(
+            config, self.metadata, self.partitions, self.controller, data.directory_ids, self.loop.call_soon
+        )
+        self._committed.publish_to(self.publisher.publish)
+        self._wire_moves(self.controller)
+        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.publisher.when_published)
+        self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
+        self._enforce_quotas()
+        self.delegation_tokens = DelegationTokens(config, self.metadata, None, clock, self.timers)
+        self.features = self._committed
+        self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self._forwarder = EnvelopeForwarder(
+            self._channel(),
+            self._leader,
+            self.dispatcher.served,
+            clock,
+            self.timers,
+            config.get_int("request.timeout.ms"),
+            self.server.held,
+            self.server.queued,
+        )
+        self._wire_coordinators(self.controller)
+
+    def _own_services(self) -> MemberServices:
+        assert self._forwarder is not None
+        return MemberServices(
+            forwarder=self._forwarder,
+            delegation_tokens=self.delegation_tokens,
+            client_metrics=self.client_metrics,
+            dns_threads=self.dns_threads,
+            groups=self.groups,
+            transactions=self.transactions,
+            producer_ids=self.producer_ids,
+            share_coordinator=self.share_coordinator,
+            end_offsets=self.end_offsets,
+        )
+
+    async def _open(self, listeners: list[Listener]) -> None:
+        """Host partitions, ask to be unfenced, then accept clients."""
+        assert self._lifecycle is not None
+        assert self._observer is not None
+        assert self._forwarder is not None
+        for directory in self.logs.directories:
+            if not directory.is_online:
+                self._report_failure(directory)
+        self.publisher.host_all()
+        self.partitions.log_offline()
+        self._committed.is_paused = False
+        self._observer.apply()
+        self._start_data()
+        self._start_coordinators()
+        self._prepare_clients(listeners)
+        for listener in listeners:  # clients that learn of the unfenced broker at once wait for it
+            listener.queue(self.server.backlog)
+        await outcome(self._forwarder.learn_versions())
+        self._report_cordoned()
+        self._lifecycle.logs_are_open()
+        await self._progress.until(lambda: self._state >= LifecycleState.RUNNING)
+        self._admit_clients(listeners)
+        self._start_console()
+
+    def _report_cordoned(self) -> None:
+        """Report the cordoned log directories, now and after each change (KIP-1066)."""
+
+        def report(_: object = None) -> None:
+            assert self._lifecycle is not None
+            ids = [self.directory_ids[each.path] for each in self.logs.directories if each.is_cordoned]
+            self._lifecycle.cordon(ids)
+
+        report()
+        self.config.subscribe(CORDONED_KEY, report)
+
+    async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
+        self._disconnect()
+        await super()._abandon(listeners, mark_clean=mark_clean)
+
+    def _disconnect(self) -> None:
+        for part in (self._lifecycle, self._observer, self._forwarder, self.controller):
+            if part is not None:
+                part.close()
+
+    # -- stop ----------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Move leadership away, and stop as every process does. The logs are marked as clean at the end."""
+        if self.console is not None:
+            self.console.end()
+        if self.config.get_bool("controlled.shutdown.enable"):
+            await self._leave()
+        self._let_nobody_in()
+        self._stop_coordinators()
+        await self._give_last_answers()
+        self._disconnect()
+        await self._close()
+
+    async def _leave(self) -> None:
+        """Wait until the controller lets this broker go, at most half of the time that a stop may take."""
+        lifecycle = self._lifecycle
+        assert lifecycle is not None
+        self._progress = progress = Progress(self.loop)
+        lifecycle.on_state = progress.changed
+        timeout_ms = self.config.get_int("pybroker.shutdown.timeout.ms") // 2
+        timer = self.timers.call_later(timeout_ms, lambda: progress.fail(TimeoutError()))
+        try:
+            lifecycle.leave()
+            await progress.until(lambda: lifecycle.state is LifecycleState.ENDED)
+        except TimeoutError:
+            log.warning("No controller has let this broker go for %d ms: it stops without that", timeout_ms)
+        finally:
+            timer.cancel()
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _report_failure(self, directory: LogDirectory) -> None:
+        failed = self.directory_ids.get(directory.path)
+        if self.publisher.directory_failed(directory.path) and failed is not None and self._lifecycle is not None:
+            self._lifecycle.directory_failed(failed)

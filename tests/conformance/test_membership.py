@@ -1,0 +1,144 @@
+"""pybroker as a member of a cluster whose controller is Apache Kafka's."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from tests.integration.membership.member_broker import MemberBroker
+from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker
+from tests.support.eventually import eventually
+
+#: The controller forgets a broker without heartbeats after this time.
+_SESSION_MS = 1500
+
+
+class KafkaController(KafkaBroker):
+    """Apache Kafka as a controller alone. Its port is that of the controller listener."""
+
+    kind = "controller"
+    node_id = 100
+    _format_options = (*KafkaBroker._format_options, "--standalone")
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "broker.session.timeout.ms": str(_SESSION_MS),
+        }
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
+    with KafkaController(tmp_path_factory.mktemp("controller")) as controller:
+        yield controller
+
+
+@pytest.fixture(scope="module")
+def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
+    with MemberBroker(tmp_path_factory.mktemp("member"), controller.port) as member:
+        yield member
+
+
+@pytest.fixture
+def admin(member: MemberBroker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": member.bootstrap})
+
+
+def create(admin: AdminClient, partitions: int = 1) -> str:
+    """Create a topic; return its name once this member knows it."""
+    name = uuid.uuid4().hex
+    (created,) = admin.create_topics([NewTopic(name, partitions, 1)]).values()
+    created.result(30)
+    eventually(lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions), equal_to=partitions)
+    return name
+
+
+def produce(member: MemberBroker, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": member.bootstrap, "enable.idempotence": True})
+    failed: list[object] = []
+    for number in range(count):
+        producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
+    assert producer.flush(30) == 0
+    assert failed == []
+
+
+def consume(member: MemberBroker, topic: str, count: int) -> list[str]:
+    settings = {"bootstrap.servers": member.bootstrap, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    try:
+        consumer.subscribe([topic])
+        return [each.value().decode() for each in consumer.consume(count, timeout=30)]
+    finally:
+        consumer.close()
+
+
+def test_member_is_registered_and_unfenced(member: MemberBroker, admin: AdminClient) -> None:
+    metadata = admin.list_topics(timeout=10)
+    assert metadata.cluster_id == CLUSTER_ID
+    assert {each.id: (each.host, each.port) for each in metadata.brokers.values()} == {1: (HOST, member.port)}
+    assert "UNFENCING -> RUNNING" in member.output
+
+
+def test_requests_for_the_controller_are_forwarded(admin: AdminClient) -> None:
+    """The controller creates the topic and changes its configuration; this member follows both."""
+    topic = create(admin, partitions=3)
+    entry = ConfigEntry("retention.ms", "123456", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def retention() -> str:
+        asked = ConfigResource(ResourceType.TOPIC, topic)
+        value: str = admin.describe_configs([asked])[asked].result(30)["retention.ms"].value
+        return value
+
+    eventually(retention, equal_to="123456")
+    admin.delete_topics([topic])[topic].result(30)
+    eventually(lambda: topic in admin.list_topics(timeout=10).topics, equal_to=False)
+
+
+def test_partitions_of_one_replica_are_hosted(member: MemberBroker, admin: AdminClient) -> None:
+    """With internal topics, and producer ids from the controller."""
+    topic = create(admin)
+    produce(member, topic, 20)
+    assert consume(member, topic, 20) == [str(number) for number in range(20)]
+    producer = Producer({"bootstrap.servers": member.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, "last")
+    producer.commit_transaction(30)
+    assert consume(member, topic, 21)[-1] == "last"
+
+
+def test_member_outlives_a_restart_of_its_controller(
+    controller: KafkaController, member: MemberBroker, admin: AdminClient
+) -> None:
+    topic = create(admin)
+    controller.kill()
+    produce(member, topic, 5)  # partitions are served meanwhile
+    controller.start()
+    assert create(admin) != topic
+    assert consume(member, topic, 5) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("how", ["clean", "killed"])
+def test_member_starts_again(member: MemberBroker, admin: AdminClient, how: str) -> None:
+    """Its old session lives on for a while, and the controller refuses the new registration until then."""
+    topic = create(admin)
+    produce(member, topic, 5)
+    if how == "clean":
+        assert member.stop() == 0
+        assert "LEAVING -> ENDED" in member.output
+        assert (member.log_dir / ".kafka_cleanshutdown").exists()
+    else:
+        member.kill()
+    member.start()
+    assert consume(member, topic, 5) == ["0", "1", "2", "3", "4"]
+    assert create(admin) != topic

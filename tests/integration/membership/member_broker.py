@@ -1,0 +1,31 @@
+"""Members as processes of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.brokers import HOST, OurBroker
+
+
+class MemberBroker(OurBroker):
+    """pybroker as a member of the cluster whose controller listens on `controller_port`."""
+
+    kind = "member"
+
+    def __init__(self, directory: Path, controller_port: int, properties: Mapping[str, str] | None = None) -> None:
+        self._controller_port = controller_port
+        super().__init__(directory, properties)
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            **super()._own_properties(),
+            "process.roles": "broker",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "broker.heartbeat.interval.ms": "300",
+        }
+
+    def _command(self, config: Path) -> list[str]:
+        return [sys.executable, str(Path(__file__).with_name("run_member.py")), str(config)]
