@@ -1,4 +1,4 @@
-"""`pybroker cluster`: show the cluster's id, its brokers and their APIs; unregister a controller."""
+"""`pybroker cluster`: show the cluster's id, its brokers and their APIs; unregister brokers and controllers."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def command_line() -> ClientParser:
     parser.add_action("describe", _describe, "show the brokers, as clients see them")
     parser.add_action("id", _id, "print the cluster id")
     parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
+    unregistered = parser.add_action("unregister", _unregister, "remove the registration of a broker that is gone")
+    unregistered.add_argument("-i", "--id", type=natural, required=True, metavar="ID", help="node id of the broker")
     unregistered = parser.add_action(
         "unregister-controller", _unregister_controller, "remove the registration of a controller that is gone"
     )
@@ -87,6 +89,17 @@ def _api_name(key: int) -> str | None:
     from kafka.protocol.api_key import ApiKey
 
     return ApiKey(key).name if key in {each.value for each in ApiKey} else None
+
+
+def _unregister(session: Session, options: argparse.Namespace) -> None:
+    with session.administration() as client:
+        from pybroker.cli.client.messages import UnregisterBrokerRequest
+
+        client.check(client.send(UnregisterBrokerRequest(broker_id=options.id)))
+    if options.json:
+        show([{"broker": options.id, "unregistered": True}], as_json=True)
+    else:
+        print(f"Broker {options.id} is no longer registered.")
 
 
 def _unregister_controller(session: Session, options: argparse.Namespace) -> None:

@@ -84,15 +84,16 @@ def add_reset_options(parser: ClientParser) -> None:
 
 def add_topics(parser: ClientParser) -> None:
     """Add the topics of `delete-offsets`."""
-    _add_topic(parser, required=True)
+    of_topics = parser.add_mutually_exclusive_group(required=True)
+    _add_topic(of_topics)
+    of_topics.add_argument("--all-topics", action="store_true", help="of all topics with offsets of the group")
 
 
-def _add_topic(parser: argparse._ActionsContainer, *, required: bool = False) -> None:
+def _add_topic(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--topic",
         type=topic_partitions,
         action="append",
-        required=required,
         metavar="TOPIC[:PARTITION,...]",
         help="of this topic, or these partitions of it; can be repeated",
     )
@@ -131,6 +132,27 @@ class ConsumerOffsets:
         _commit(self._session, group, targets)
 
 
+class StreamsOffsets(ConsumerOffsets):
+    """The committed offsets of streams groups."""
+
+    def __init__(self, session: Session, client: Administration, topics: Sequence[TopicPartitions] | None) -> None:
+        super().__init__(session)
+        self._client = client
+        self._topics = topics or ()
+
+    def of_group(self, group: str) -> dict[Place, int]:
+        """Return the group's offsets by partition. Raises CommandError if it has members, or no offset of a topic."""
+        from pybroker.cli.client.streams_groups import describe
+
+        if describe(self._client, group).members:
+            raise CommandError(f"{group}: the group has members")
+        committed = super().of_group(group)
+        for place in _places(self._session, self._topics, committed):
+            if place not in committed:  # only the topology of the group says what it reads
+                raise CommandError(f"{group}: it has no offset of {place[0]}-{place[1]}")
+        return committed
+
+
 class ShareOffsets:
     """The start offsets of share groups."""
 
@@ -153,11 +175,14 @@ class ShareOffsets:
 
 def reset(session: Session, options: argparse.Namespace, groups: Sequence[str]) -> None:
     """Reset the offsets of groups, or show the result. Raises CommandError, UsageError."""
-    if options.share:
-        with session.administration() as client:
-            _reset(session, options, groups, ShareOffsets(client))
-    else:
+    if options.group_type is None:
         _reset(session, options, groups, ConsumerOffsets(session))
+        return
+    with session.administration() as client:
+        offsets = (
+            ShareOffsets(client) if options.group_type == "share" else StreamsOffsets(session, client, options.topic)
+        )
+        _reset(session, options, groups, offsets)
 
 
 def _reset(
@@ -285,10 +310,13 @@ def delete_offsets(session: Session, options: argparse.Namespace, groups: Sequen
 
         for group in groups:
             committed = committed_offsets(session, group)
-            for wanted in options.topic:
+            topics = options.topic or [TopicPartitions(topic) for topic, _ in committed]
+            for wanted in topics:
                 if not any(wanted.has(place) for place in committed):
                     raise CommandError(f"{group}: it has no offsets of {wanted.topic}")
-            chosen = sorted(place for place in committed if any(wanted.has(place) for wanted in options.topic))
+            chosen = sorted(place for place in committed if any(wanted.has(place) for wanted in topics))
+            if not chosen:
+                continue
             answers = client.ask(
                 "delete_group_offsets", group, [TopicPartition(*place) for place in chosen], about=group
             )

@@ -1,4 +1,4 @@
-"""`pybroker groups`: list, describe, reset and delete consumer groups; show the lag of Spark queries too."""
+"""`pybroker groups`: list, describe, reset and delete groups of all types; show the lag of Spark queries too."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.group_offsets import add_reset_options, add_topics, committed_offsets, delete_offsets, reset
+from pybroker.cli.typed_groups import (
+    SHARE,
+    STREAMS,
+    add_type_options,
+    check_type,
+    delete_share_offsets,
+    delete_topics,
+    describe_groups,
+    internal_topics,
+    list_groups,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConsumerGroupDescription
@@ -26,11 +37,16 @@ examples:
   pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
   pybroker groups reset-offsets shop --topic orders --to earliest --execute
   pybroker groups reset-offsets till --share --topic orders --to-offset 5 --execute
-  pybroker groups describe counter --topology                       (processors and stores of Kafka Streams)"""
+  pybroker groups describe till --share --members
+  pybroker groups describe counter --topology                       (processors and stores of Kafka Streams)
+  pybroker groups delete counter --streams --delete-all-internal-topics"""
 
-#: The protocols and states that librdkafka knows; all others are "unknown" to it.
-_STATES = ("stable", "empty", "preparing_rebalancing", "completing_rebalancing", "dead", "unknown")
-_PROTOCOLS = ("classic", "consumer", "spark", "unknown")
+#: The states and protocols of groups; "unknown" are those that librdkafka does not know.
+_STATES = (
+    *("stable", "empty", "preparing_rebalancing", "completing_rebalancing", "dead", "unknown"),
+    *("assigning", "reconciling", "not_ready"),
+)
+_PROTOCOLS = ("classic", "consumer", SHARE, STREAMS, "spark", "unknown")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -58,6 +74,7 @@ def command_line() -> ClientParser:
     shown.add_argument(
         "--topology", action="store_true", help="show the topology of streams groups, as the broker has it"
     )
+    add_type_options(described)
     described.add_argument(
         "--verbose", action="store_true", help="accepted for kafka-consumer-groups: partitions are always shown"
     )
@@ -65,13 +82,24 @@ def command_line() -> ClientParser:
     _add_names(moved)
     _add_all_groups(moved)
     add_reset_options(moved)
-    moved.add_argument("--share", action="store_true", help="the groups are share groups: reset their start offsets")
+    add_type_options(moved)
+    _add_internal_topics(moved)
+    moved.add_argument(
+        "--delete-internal-topic",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="with --streams and --execute: delete this topic of Kafka Streams; can be repeated",
+    )
     deleted = parser.add_action("delete", _delete, "delete groups and their offsets")
     _add_names(deleted)
     _add_all_groups(deleted)
+    add_type_options(deleted)
+    _add_internal_topics(deleted)
     forgotten = parser.add_action("delete-offsets", _delete_offsets, "delete a group's offsets of some topics")
     _add_names(forgotten)
     add_topics(forgotten)
+    add_type_options(forgotten)
     return parser
 
 
@@ -104,6 +132,14 @@ def _add_all_groups(parser: ClientParser) -> None:
     parser.add_argument("--all-groups", action="store_true", help="all groups")
 
 
+def _add_internal_topics(parser: ClientParser) -> None:
+    parser.add_argument(
+        "--delete-all-internal-topics",
+        action="store_true",
+        help="with --streams: delete the topics that Kafka Streams made for the groups, too",
+    )
+
+
 def _add_queries(parser: ClientParser) -> None:
     parser.add_argument(
         "--queries", metavar="URL", help="the broker's metrics.listeners: also show the Spark queries that it follows"
@@ -123,10 +159,12 @@ def _names_or_all(session: Session, options: argparse.Namespace) -> list[str]:
         return _names(options)
     if options.names or options.group:
         raise UsageError("--all-groups: not with the names of groups")
-    return _all_groups(session)
+    return _all_groups(session, options.group_type)
 
 
-def _all_groups(session: Session) -> list[str]:
+def _all_groups(session: Session, group_type: str | None = None) -> list[str]:
+    if group_type is not None:
+        return [row["group"] for row in list_groups(session, [group_type])]
     found = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
     return sorted(each.group_id for each in found.valid)
 
@@ -137,11 +175,27 @@ def _list(session: Session, options: argparse.Namespace) -> None:
         {"group": each.group_id, "state": each.state.name.lower(), "protocol": each.type.name.lower()}
         for each in sorted(found.valid, key=lambda each: each.group_id)
     ]
+    rows += _typed_groups(session, options)
     rows += [{"group": each.name, "state": each.state, "protocol": "spark"} for each in _queries(session, options)]
     for column, wanted in (("state", options.state), ("protocol", options.type)):
         if wanted:
             rows = [row for row in rows if _plain(row[column]) in wanted]
     show(rows, as_json=options.json)
+
+
+def _typed_groups(session: Session, options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return the rows of share and streams groups. A list that does not name these types does without them if
+    kafka-python cannot ask: it knows fewer ways to log in, and older brokers do not know types.
+    """
+    types = [name for name in (SHARE, STREAMS) if not options.type or name in options.type]
+    if not types:
+        return []
+    try:
+        return list_groups(session, types)
+    except (CommandError, UsageError):
+        if options.type:
+            raise
+        return []
 
 
 def _queries(session: Session, options: argparse.Namespace) -> list[Query]:
@@ -150,13 +204,16 @@ def _queries(session: Session, options: argparse.Namespace) -> list[Query]:
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
     if options.all_groups:
-        options.group += _all_groups(session)
+        options.group += _all_groups(session, options.group_type)
         options.group += [each.name for each in _queries(session, options)]
         if not options.group:
             return
     names = _names(options)
     if options.topology:
         _show_topologies(session, options, names)
+        return
+    if options.group_type is not None:
+        describe_groups(session, options, names)
         return
     queries = [each for each in _queries(session, options) if each.name in names]
     groups = [name for name in names if name not in {each.name for each in queries}]
@@ -270,23 +327,34 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, o
 
 
 def _reset(session: Session, options: argparse.Namespace) -> None:
-    reset(session, options, _names_or_all(session, options))
+    names = _names_or_all(session, options)
+    topics = internal_topics(session, options, names)
+    reset(session, options, names)
+    if options.execute:
+        delete_topics(session, topics, as_json=options.json)
 
 
 def _delete(session: Session, options: argparse.Namespace) -> None:
     names = _names_or_all(session, options)
     if not names:
         return
+    if options.group_type is not None:
+        check_type(session, options.group_type, names)
+    topics = internal_topics(session, options, names)
     futures = session.admin.delete_consumer_groups(names, request_timeout=session.timeout_s)
     for name in session.wait_for_all(futures):
         if options.json:
             show([{"group": name, "deleted": True}], as_json=True)
         else:
             print_line(f"deleted {name}")
+    delete_topics(session, topics, as_json=options.json)
 
 
 def _delete_offsets(session: Session, options: argparse.Namespace) -> None:
-    delete_offsets(session, options, _names(options))
+    if options.group_type == SHARE:
+        delete_share_offsets(session, options, _names(options))
+    else:
+        delete_offsets(session, options, _names(options))
 
 
 def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:

@@ -6,7 +6,8 @@ import argparse
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,17 @@ def command_line() -> ClientParser:
     content = produced.add_mutually_exclusive_group()
     content.add_argument("--record-size", type=positive, metavar="BYTES", help="size of values of random letters (100)")
     content.add_argument("--payload-file", type=Path, metavar="FILE", help="use the lines of this file as values")
+    content.add_argument("--payload-monotonic", action="store_true", help="use the numbers 0, 1, 2, ... as values")
+    produced.add_argument(
+        "--warmup-records",
+        type=int,
+        default=0,
+        metavar="N",
+        help="report the records after the first N in a line of their own, too (0)",
+    )
+    produced.add_argument(
+        "--reporting-interval", type=positive, default=5000, metavar="MS", help="time between two reports (5000)"
+    )
     produced.add_argument(
         "--throughput", type=_throughput, default=-1.0, metavar="N", help="records per second; -1: no limit"
     )
@@ -101,22 +113,42 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
 
     if (options.key_distribution == "none") != (options.record_key_range is None):
         raise UsageError("--key-distribution range or random belongs to --record-key-range, and requires it")
+    if options.warmup_records >= options.num_records > 0:
+        raise UsageError("--warmup-records must be less than --num-records")
     _check_topic(session, options.topic)
     payloads = _payloads(options)
     keys = record_keys(options.key_distribution, options.record_key_range or 1, options.random_seed)
-    load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)}, keys)
+    properties = {"linger.ms": 0, **dict(options.producer_props)}
+    if options.warmup_records > 0 and not options.json:
+        print(
+            f"Warmup first {options.warmup_records} records. "
+            "Steady state results will print after the complete test summary.",
+            flush=True,
+        )
+    load = Load(session, options.topic, payloads, properties, keys, warmup=options.warmup_records)
+    reports: list[bool] = []  # of each: is it after the warm-up
     with ProgressBar("Producing") as bar:
 
         def report(window: Produced) -> None:
             bar.end()
-            if not options.json:
-                print(window.line(whole=False), flush=True)
+            reports.append(load.steady is not None)
+            if options.json:
+                return
+            if reports.count(True) == 1:
+                print("In steady state.")
+            print(window.line(whole=False), flush=True)
 
-        done = load.run(options.num_records, options.throughput, report, _shown(bar, options.num_records))
+        shown = _shown(bar, options.num_records)
+        done = load.run(
+            options.num_records, options.throughput, report, shown, window_s=options.reporting_interval / 1000
+        )
+    steady = load.steady
     if options.json:
-        show([done.row()], as_json=True)
-    else:
-        print(done.line(whole=True))
+        show([done.row() if steady is None else {**done.row(), "steady": steady.row()}], as_json=True)
+        return
+    print(done.line(whole=True))
+    if steady is not None:
+        print(steady.line(whole=True, name="steady state records"))
 
 
 def _check_topic(session: Session, topic: str) -> None:
@@ -126,18 +158,20 @@ def _check_topic(session: Session, topic: str) -> None:
         raise CommandError(f"there is no topic {topic}: create it by pybroker topics create {topic}")
 
 
-def _payloads(options: argparse.Namespace) -> list[bytes]:
-    from pybroker.perf.producing import random_payloads
+def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
+    from pybroker.perf.producing import monotonic_payloads, random_payloads
 
+    if options.payload_monotonic:
+        return monotonic_payloads()
     if options.payload_file is None:
-        return random_payloads(options.record_size or 100, options.random_seed)
+        return cycle(random_payloads(options.record_size or 100, options.random_seed))
     try:
         found = [line for line in file_bytes(options.payload_file, _PAYLOAD_FILE_BYTES).split(b"\n") if line]
     except OSError as error:
         raise UsageError(f"{options.payload_file}: {error.strerror}") from None
     if not found:
         raise UsageError(f"{options.payload_file}: it has no lines")
-    return found
+    return cycle(found)
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:

@@ -23,8 +23,8 @@ def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
     options, rest = parser.parse_known_args(arguments)
     if not _has(rest, "--throughput"):
         raise BadCommandLine("argument --throughput is required")
-    if not _has(rest, "--record-size", "--payload-file"):
-        raise BadCommandLine("one of the arguments --record-size --payload-file is required")
+    if not _has(rest, "--record-size", "--payload-file", "--payload-monotonic"):
+        raise BadCommandLine("one of the arguments --record-size --payload-file --payload-monotonic is required")
     given = dict(_properties(options, options.producer_props))
     in_file = _file_properties(options.config)
     words = []

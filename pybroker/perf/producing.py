@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count, repeat
 from typing import Any
 
@@ -14,8 +14,8 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 from pybroker.perf.latencies import Latencies
 
-#: Length of a reported window in seconds.
-WINDOW_S = 5.0
+#: Length of a reported window in seconds, unless the caller gives another.
+_WINDOW_S = 5.0
 _MB = 1 << 20
 #: Records between two readings of the clock.
 _STRIDE = 100
@@ -42,11 +42,11 @@ class Produced:
     def mb_per_s(self) -> float:
         return self.bytes / _MB / max(self.ended_s - self.began_s, 1e-9)
 
-    def line(self, *, whole: bool) -> str:
+    def line(self, *, whole: bool, name: str = "records") -> str:
         """Return the result in the format of kafka-producer-perf-test; `whole`: the last line, with percentiles."""
         digits = 2 if whole else 1
         text = (
-            f"{self.latencies.count} records sent, {self.records_per_s:.{6 if whole else 1}f} records/sec "
+            f"{self.latencies.count} {name} sent, {self.records_per_s:.{6 if whole else 1}f} records/sec "
             f"({self.mb_per_s:.2f} MB/sec), {self.latencies.average_ms:.{digits}f} ms avg latency, "
             f"{self.latencies.max_ms:.{digits}f} ms max latency"
         )
@@ -74,6 +74,11 @@ def random_payloads(size: int, seed: int = 0) -> list[bytes]:
     return [bytes(made.choices(range(65, 91), k=size)) for _ in range(max(1, min(200, (1 << 22) // max(size, 1))))]
 
 
+def monotonic_payloads() -> Iterator[bytes]:
+    """Yield the values 0, 1, 2, ... as decimal numbers, without end."""
+    return (b"%d" % number for number in count())
+
+
 def record_keys(distribution: str, limit: int, seed: int = 0) -> Iterator[bytes | None]:
     """Yield the keys of records without end, as Kafka's tool makes them: decimal numbers below `limit`.
 
@@ -89,15 +94,20 @@ def record_keys(distribution: str, limit: int, seed: int = 0) -> Iterator[bytes 
 
 
 class Load:
-    """Sends records of `payloads`, with these keys, to a topic and passes each window to `report`."""
+    """Sends records of `payloads`, with these keys, to a topic and passes each window to `report`.
+
+    `steady` is the result without the first `warmup` records.
+    """
 
     def __init__(
         self,
         session: Session,
         topic: str,
-        payloads: Sequence[bytes],
+        payloads: Iterator[bytes],
         properties: Mapping[str, object],
         keys: Iterator[bytes | None] | None = None,
+        *,
+        warmup: int = 0,
     ) -> None:
         self._session = session
         self._topic = topic
@@ -108,16 +118,25 @@ class Load:
         except KafkaException as error:
             raise UsageError(error.args[0].str()) from None
         self._whole = self._window = Produced(time.perf_counter())
+        self._warmup = warmup
+        self.steady: Produced | None = None
         self._failure: CommandError | None = None
 
     def run(
-        self, records: int, throughput: float, report: Callable[[Produced], None], show: Callable[[int], None]
+        self,
+        records: int,
+        throughput: float,
+        report: Callable[[Produced], None],
+        show: Callable[[int], None],
+        window_s: float = _WINDOW_S,
     ) -> Produced:
         """Send `records` records, at most `throughput` a second (negative: no limit). Raises CommandError."""
         began = time.perf_counter()
         self._whole, self._window = Produced(began), Produced(began)
         for number in range(records):
-            self._send(self._payloads[number % len(self._payloads)], next(self._keys))
+            if number == self._warmup > 0:
+                self.steady = Produced(time.perf_counter())
+            self._send(next(self._payloads), next(self._keys))
             if number % _STRIDE and throughput < 0:
                 continue
             now = time.perf_counter()
@@ -125,9 +144,11 @@ class Load:
             if throughput > 0 and (ahead := number / throughput - (now - began)) > 0:
                 self._rest(ahead)
             show(self._whole.latencies.count)
-            self._check(now, report)
+            self._check(now, report, window_s)
         self._session_flush(show)
         self._whole.ended_s = time.perf_counter()
+        if self.steady is not None:
+            self.steady.ended_s = self._whole.ended_s
         return self._whole
 
     def _rest(self, seconds: float) -> None:
@@ -143,9 +164,9 @@ class Load:
             self._session.check()
         self._raise()
 
-    def _check(self, now: float, report: Callable[[Produced], None]) -> None:
+    def _check(self, now: float, report: Callable[[Produced], None], window_s: float) -> None:
         self._raise()
-        if now - self._window.began_s >= WINDOW_S:
+        if now - self._window.began_s >= window_s:
             self._window.ended_s = now
             report(self._window)
             self._window = Produced(now)
@@ -168,6 +189,8 @@ class Load:
         size, latency_ms = len(message), (latency or 0.0) * 1000
         self._whole.add(size, latency_ms)
         self._window.add(size, latency_ms)
+        if self.steady is not None and self._whole.latencies.count > self._warmup:
+            self.steady.add(size, latency_ms)
 
     def _raise(self) -> None:
         if self._failure is not None:

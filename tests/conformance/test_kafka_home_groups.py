@@ -6,13 +6,14 @@ command line runs on a broker of its own, and the exit codes, the state and some
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
@@ -39,6 +40,10 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "1",
     "group.streams.topology.description.plugin.class": "com.example.Plugin",
     "group.coordinator.rebalance.protocols": "classic,consumer,streams,share",
+    # members send no more heartbeats
+    **dict.fromkeys(
+        (f"group.{kind}{limit}.session.timeout.ms" for kind in ("share", "streams") for limit in ("", ".max")), "600000"
+    ),
 }
 RESET = "--reset-offsets --group till"
 LINES = [
@@ -86,7 +91,7 @@ class Side:
         self.broker = BROKERS_OF_4_4["ours"](home, PROPERTIES)
         self.client = WireClient(HOST, self.broker.port)
 
-    def prepare(self) -> None:
+    def prepare(self, *, groups: bool = True) -> None:
         """Create topics with records, share groups with and without a member, and streams groups."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         for future in admin.create_topics([NewTopic("read", 3), NewTopic("other", 2), NewTopic("keys", 1)]).values():
@@ -97,6 +102,8 @@ class Side:
                 moment = 1_700_000_000_000 + number * 1_000
                 producer.produce(topic, str(number), partition=partition, timestamp=moment)
         assert producer.flush(60) == 0
+        if not groups:
+            return
         for group in ("till", "busy"):
             self.share(group, 0)
         self.share("till", -1)
@@ -205,6 +212,12 @@ def test_exported_share_offsets_are_those_of_kafkas_tool(
     ("line", "exit_code"),
     [
         ("", 0),
+        ("--warmup-records 100", 0),
+        ("--warmup-records 300", 1),
+        ("--warmup-records few", 1),
+        ("--reporting-interval 10", 0),
+        ("--reporting-interval 0", 1),
+        ("--payload-monotonic", 1),
         ("--key-distribution range --record-key-range 3", 0),
         ("--key-distribution random --record-key-range 2 --random-seed 5", 0),
         ("--key-distribution random", 1),
@@ -229,12 +242,38 @@ def test_keys_are_those_of_kafkas_tool(sides: dict[str, Side], java: JavaRunner,
         assert found["ours"] == found["kafka"]
 
 
-def last_keys(bootstrap: str, count: int) -> Counter[bytes | None]:
-    """Return how often each key is in the last records of the topic."""
+def last_records(bootstrap: str, count: int) -> list[Message]:
+    """Return the last records of the topic."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "keys", "enable.auto.commit": False})
     end = consumer.get_watermark_offsets(TopicPartition("keys", 0), timeout=60)[1]
     consumer.assign([TopicPartition("keys", 0, end - count)])
     found = consumer.consume(count, timeout=60)
     consumer.close()
     assert [message.offset() for message in found] == list(range(end - count, end))
-    return Counter(message.key() for message in found)
+    return found
+
+
+def last_keys(bootstrap: str, count: int) -> Counter[bytes | None]:
+    """Return how often each key is in the last records of the topic."""
+    return Counter(message.key() for message in last_records(bootstrap, count))
+
+
+def test_monotonic_values_are_those_of_kafkas_tool(sides: dict[str, Side], java: JavaRunner) -> None:
+    words = ["--topic", "keys", "--num-records", "20", "--throughput", "-1", "--payload-monotonic"]
+    theirs = start_tool(java, sides["kafka"].broker.bootstrap, "kafka-producer-perf-test", *words).wait()
+    ours = run("kafka-producer-perf-test", [*words, "--bootstrap-server", sides["ours"].broker.bootstrap])
+    assert (ours, theirs.exit_code) == (0, 0), theirs.stdout + theirs.stderr
+    found = {kind: [each.value() for each in last_records(side.broker.bootstrap, 20)] for kind, side in sides.items()}
+    assert found["ours"] == found["kafka"]
+
+
+def test_warmup_is_reported_as_by_kafkas_tool(
+    sides: dict[str, Side], java: JavaRunner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lines are the same but for their figures."""
+    line = "--topic keys --num-records 300 --record-size 9 --throughput -1 --warmup-records 120"
+    words = line.split()
+    theirs = start_tool(java, sides["kafka"].broker.bootstrap, "kafka-producer-perf-test", *words).wait()
+    assert run("kafka-producer-perf-test", [*words, "--bootstrap-server", sides["ours"].broker.bootstrap]) == 0
+    figures = re.compile(r"[0-9.]+(?= (?:records/sec|MB/sec|ms))")
+    assert figures.sub("N", capsys.readouterr().out) == figures.sub("N", theirs.stdout)

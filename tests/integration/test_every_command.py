@@ -59,6 +59,7 @@ LINES = {
     "cluster describe": Line("cluster describe", denied=0),
     "cluster api-versions": Line("cluster api-versions", denied=0),
     "cluster id": Line("cluster id", denied=0),
+    "cluster unregister": Line("cluster unregister --id 9", code=1),
     "cluster unregister-controller": Line("cluster unregister-controller --id 9", code=1),
     "config explain": Line("config explain log.dirs"),
     "config print": Line("config print"),

@@ -25,3 +25,9 @@ AlterShareGroupOffsetsRequest = _request("AlterShareGroupOffsets")
 """Set start offsets of a share group (KIP-932)."""
 UnregisterControllerRequest = _request("UnregisterController")
 """Remove the registration of a controller (KIP-1312)."""
+ShareGroupDescribeRequest = _request("ShareGroupDescribe")
+"""Describe share groups (KIP-932)."""
+DeleteShareGroupOffsetsRequest = _request("DeleteShareGroupOffsets")
+"""Delete the start offsets of a share group in topics (KIP-932)."""
+UnregisterBrokerRequest = _request("UnregisterBroker")
+"""Remove the registration of a broker (KIP-631)."""

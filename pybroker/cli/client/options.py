@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Action = Callable[[Session, argparse.Namespace], None]
 
+NO_CONTROLLERS = "controllers cannot be asked: name a broker by --bootstrap-server"
+"""librdkafka talks only to brokers."""
 _NEGATIVE = re.compile(r"-\d")
 
 
@@ -76,6 +78,8 @@ class ClientParser(OneLineParser):
         for at, word in enumerate(words):
             if word == "--":  # names follow
                 break
+            if word.partition("=")[0] == "--bootstrap-controller":  # of Apache Kafka's tools
+                self.error(f"{NO_CONTROLLERS} (--bootstrap-controller)")
             if word.startswith("--") and word[2:] in known:
                 rest = [*words[:at], *words[at + 1 :]]
                 other = action_place(rest, known)

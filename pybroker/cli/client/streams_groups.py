@@ -1,4 +1,4 @@
-"""The description of a streams group's topology (KIP-1331), in the lines that Kafka Streams prints."""
+"""Streams groups (KIP-1071): state, members, and the topology (KIP-1331) in the lines that Kafka Streams prints."""
 
 from __future__ import annotations
 
@@ -14,6 +14,56 @@ if TYPE_CHECKING:
 SOURCE, PROCESSOR, SINK = 1, 2, 3
 _TYPES = {SOURCE: "source", PROCESSOR: "processor", SINK: "sink"}
 _AVAILABLE = 3
+
+
+def describe(client: Administration, group: str, *, with_description: bool = False) -> Any:
+    """Return state, members and topology of a streams group; `with_description` needs a broker of 4.4.
+
+    Raises CommandError.
+    """
+    request = StreamsGroupDescribeRequest(
+        group_ids=[group],
+        include_authorized_operations=False,
+        include_topology_description=with_description,
+        min_version=1 if with_description else 0,
+    )
+    (described,) = client.send(request, client.group_coordinator(group)).groups
+    client.check(described, group)
+    return described
+
+
+def member_rows(described: Any) -> list[dict[str, object]]:
+    """Return a row for each member, with its tasks as SUBTOPOLOGY_PARTITION."""
+    return [
+        {
+            "member": each.member_id,
+            "process": each.process_id,
+            "client": each.client_id,
+            "host": each.client_host,
+            "epoch": each.member_epoch,
+            "topology_epoch": each.topology_epoch,
+            "active": _tasks(each.assignment.active_tasks),
+            "standby": _tasks(each.assignment.standby_tasks),
+            "warmup": _tasks(each.assignment.warmup_tasks),
+        }
+        for each in described.members
+    ]
+
+
+def _tasks(groups: Iterable[Any]) -> list[str]:
+    return sorted(f"{each.subtopology_id}_{partition}" for each in groups for partition in each.partitions)
+
+
+def internal_topics(described: Any) -> list[str]:
+    """Return the topics that Kafka Streams made for the group: of its stores, and between its subtopologies."""
+    parts = described.topology.subtopologies if described.topology is not None else None
+    return sorted(
+        {
+            topic.name
+            for part in parts or ()
+            for topic in (*part.state_changelog_topics, *part.repartition_source_topics)
+        }
+    )
 
 
 def topology_lines(client: Administration, group: str) -> list[str]:
@@ -49,11 +99,7 @@ def topology_rows(client: Administration, group: str) -> list[dict[str, object]]
 
 
 def _topology(client: Administration, group: str) -> Any:
-    request = StreamsGroupDescribeRequest(
-        group_ids=[group], include_authorized_operations=False, include_topology_description=True, min_version=1
-    )
-    (described,) = client.send(request, client.group_coordinator(group)).groups
-    client.check(described, group)
+    described = describe(client, group, with_description=True)
     if described.topology_description_status != _AVAILABLE:
         raise CommandError(f"No topology description is stored for streams group '{group}'.")
     return described.topology_description

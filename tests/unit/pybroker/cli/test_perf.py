@@ -32,7 +32,7 @@ def test_bar_is_cleared_at_a_failure(
         raise failure
 
     class Load:
-        def __init__(self, *_: object) -> None:
+        def __init__(self, *_: object, **__: object) -> None:
             self.run = fail
 
     place, line = LINES[name]

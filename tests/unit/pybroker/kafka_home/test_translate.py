@@ -149,10 +149,22 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
                 )
             ],
         ),
+        ("kafka-share-groups", "--list", [Command("groups", ["list", "--type", "share"], failure=0)]),
+        (
+            "kafka-share-groups",
+            "--delete --group g",
+            [Command("groups", ["delete", "--share", "--group", "g"], failure=0)],
+        ),
+        (
+            "kafka-streams-groups",
+            "--delete-offsets --group delete --all-input-topics",
+            [Command("groups", ["delete-offsets", "--streams", "--group", "delete", "--all-topics"], failure=0)],
+        ),
+        ("kafka-cluster", "unregister -i 7", [Command("cluster", ["unregister", "--id", "7"])]),
         (
             "kafka-streams-groups",
             "--describe --group g --topology",
-            [Command("groups", ["describe", "--group", "g", "--topology"])],
+            [Command("groups", ["describe", "--streams", "--group", "g", "--topology"])],
         ),
         ("kafka-consumer-groups", "--list", [Command("groups", ["--list"], failure=0)]),
         (
@@ -233,9 +245,7 @@ def test_zookeeper_option_is_replaced_by_the_broker(capsys: pytest.CaptureFixtur
     [
         ("kafka-configs", "--alter --entity-type topics --entity-name a --entity-type users --add-config k=v"),
         ("kafka-configs", "--alter --entity-type users --entity-name ann --add-config SCRAM-SHA-256=[iterations=8192]"),
-        ("kafka-cluster", "unregister --id 1"),
-        ("kafka-share-groups", "--list"),
-        ("kafka-streams-groups", "--describe --group g"),
+        ("kafka-cluster", "cluster-id --bootstrap-controller h:1"),
     ],
 )
 def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
@@ -258,6 +268,18 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
         ("kafka-consumer-groups", "--reset-offsets --group g --to-earliest"),
         ("kafka-consumer-groups", "--describe"),
         ("kafka-cluster", "unregister-controller"),
+        ("kafka-cluster", "unregister"),
+        ("kafka-share-groups", "--list --describe --group g"),
+        ("kafka-share-groups", "--group g"),
+        ("kafka-share-groups", "--delete"),
+        ("kafka-share-groups", "--delete-offsets --group g"),
+        ("kafka-share-groups", "--reset-offsets --all-groups --topic t --to-current --dry-run"),
+        ("kafka-streams-groups", "--reset-offsets --group g --to-current --dry-run"),
+        ("kafka-streams-groups", "--reset-offsets --group g --input-topic t --to-current"),
+        (
+            "kafka-streams-groups",
+            "--reset-offsets --group g --all-input-topics --to-current --dry-run --delete-all-internal-topics",
+        ),
         ("kafka-cluster", "api-versions --id 1"),
         ("kafka-share-groups", "--reset-offsets --topic t --to-current --dry-run"),
         ("kafka-share-groups", "--reset-offsets --group g --topic t --dry-run"),

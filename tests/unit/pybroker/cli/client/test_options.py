@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pybroker.cli import topics
 from pybroker.cli.client.options import ClientParser
 
 
@@ -87,3 +88,11 @@ def test_errors_escape_control_characters(capsys: pytest.CaptureFixture[str]) ->
         parser().parse(["list", "evil\x1b[31m\nname"])
     expected = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("words", [["--bootstrap-controller", "h:1"], ["--bootstrap-controller=h:1"]])
+def test_controllers_address_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Apache Kafka's tools take one."""
+    with pytest.raises(SystemExit):
+        topics.command_line().parse(["--list", *words])
+    assert "name a broker by --bootstrap-server" in capsys.readouterr().err
