@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from broker.access.quotas.quota_updates import enforce_quotas
 from broker.external_readers.archives.following import follow_archives
 from broker.external_readers.spark.following import follow_queries
+from broker.maintenance.flush_durability import FlushDurability
 from broker.maintenance.log_cleaner import Cleaner
 from broker.maintenance.log_opening import LogOpening
 from broker.maintenance.log_scheduler import Background
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.metrics.observed import MainParts, WorkerCounts
+    from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
     from broker.startup.opened_data import OpenedData
     from controller.quorum import FeatureSource
@@ -99,6 +101,7 @@ class Broker(ABC):
     directory_ids: Mapping[str, bytes]
     missing: Missing
     background: Background
+    durability: Durability
     end_offsets: EndOffsets
     queries: SparkQueries | None
     opening: LogOpening
@@ -234,7 +237,7 @@ class Broker(ABC):
         """Appends of the broker's own batches to the partitions of this process; few brokers need it."""
         from broker.coordinators.share.own_appends import PartitionAppends
 
-        return PartitionAppends(self.partitions, self.appends, self.background, self.clock)
+        return PartitionAppends(self.partitions, self.appends, self.durability, self.clock)
 
     @property
     @abstractmethod
@@ -256,6 +259,7 @@ class Broker(ABC):
         self.directory_ids = data.directory_ids
         self.missing = data.missing
         self.background = Background(data.logs, config, self.loop, self.timers, clock)
+        self.durability = FlushDurability(self.background)
         holds, logs_problems = self.background.holds, self.number == MAIN
         self.queries = follow_queries(config, holds, self.loop, self.timers, logs_problems=logs_problems)
         follow_archives(config, data.logs, holds, self.loop, self.timers, logs_problems=logs_problems)

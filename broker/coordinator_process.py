@@ -77,12 +77,12 @@ class CoordinatorProcess(Broker):
             metadata=self.metadata,
             topics=self.topics,
             partitions=self.partitions,
-            background=self.background,
+            durability=self.durability,
         )
         self.share_coordinator = ShareCoordinator(environment)
         self.share_states = self.share_coordinator
         self.groups = GroupCoordinator(environment, controller, self.share_coordinator)
-        self.markers = PartitionMarkers(self.partitions, self.appends, self.background, clock, self.groups.log_at)
+        self.markers = PartitionMarkers(self.partitions, self.appends, self.durability, clock, self.groups.log_at)
         self.end_offsets = PartitionEndOffsets(self.partitions)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, self._marker_writer())
         self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)

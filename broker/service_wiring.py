@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.coordinators.transaction.verifier import TransactionVerifier
-    from broker.maintenance.log_scheduler import Background
     from broker.maintenance.replica_moves import ReplicaMoves
     from broker.metadata_cache import MetadataCache
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.durability import Durability
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
@@ -57,7 +57,7 @@ class ProcessParts(Protocol):
     topics: AutomaticTopics
     logs: LogManager
     moves: ReplicaMoves
-    background: Background
+    durability: Durability
     partitions: Partitions
     appends: AppendScheduler
     verifier: TransactionVerifier
@@ -100,7 +100,7 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         topics=parts.topics,
         logs=parts.logs,
         moves=parts.moves,
-        background=parts.background,
+        durability=parts.durability,
         partitions=parts.partitions,
         appends=parts.appends,
         markers=parts.markers,

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.handlers.update_features import RecordCordoned
-    from broker.maintenance.log_scheduler import Background
     from broker.maintenance.replica_moves import ReplicaMoves
     from broker.metadata_cache import MetadataCache
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
     from broker.replicas.fetch_attempt import FetchServices
     from broker.replicas.fetch_session import FetchSessions
@@ -74,7 +74,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     logs: LogManager
     moves: ReplicaMoves
-    background: Background
+    durability: Durability
     partitions: Partitions
     appends: AppendScheduler
     markers: MarkerWriter

@@ -13,7 +13,7 @@ from metadata.partition_registration import NO_LEADER, PartitionRegistration
 
 
 class Role(Enum):
-    """What a broker is to a partition."""
+    """The role of a broker in a partition."""
 
     ABSENT = auto()  # it has no replica
     FOLLOWING = auto()  # it has a replica, and another broker leads or nobody does
@@ -21,7 +21,7 @@ class Role(Enum):
 
 
 class Action(Enum):
-    """What a broker has to do."""
+    """The actions that a change asks of a broker."""
 
     NOTHING = auto()
     LEAD = auto()  # begin an epoch of leadership
@@ -55,7 +55,7 @@ def role_of(registration: PartitionRegistration | None, node_id: int) -> Role:
 def change_of(old: PartitionRegistration | None, new: PartitionRegistration | None, node_id: int) -> RoleChange:
     """Return what a broker does when the registration of a partition changes. None stands for no partition.
 
-    A new leader epoch begins the role anew even with the same leader: the controller has fenced what was in flight.
+    A new leader epoch begins the role again even with the same leader: the controller has fenced what was in flight.
     An older epoch cannot come from a later state of the metadata; it changes nothing, so that a role's epoch never
     falls.
     """

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from broker.automatic_topics import AutomaticTopics
-    from broker.maintenance.log_scheduler import Background
     from broker.metadata_cache import MetadataCache
+    from broker.replicas.durability import Durability
     from broker.replicas.partitions import Partitions
     from config import BrokerConfig
     from runtime.clock import Clock
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CoordinatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Time, the metadata, and the partitions in which coordinators store their state.
 
-    `topics` creates a coordinator's internal topic when it is first needed; `background` flushes its logs.
+    `topics` creates a coordinator's internal topic when it is first needed; `durability` waits for its records.
     """
 
     config: BrokerConfig
@@ -31,4 +31,4 @@ class CoordinatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     metadata: MetadataCache
     topics: AutomaticTopics
     partitions: Partitions
-    background: Background
+    durability: Durability

@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from broker.coordinators.commit_gate import CommitGate
 from broker.coordinators.environment import CoordinatorEnvironment
-from broker.coordinators.flush_gate import FlushGate
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
+from broker.requests.error_code_map import error_code_of
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.partition_for_key import partition_for
@@ -29,7 +30,6 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred, after, settled
 from runtime.timers import Timer
 from storage.errors import LogOffline
-from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
     from broker.replicas.partition import Partition
@@ -93,7 +93,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._armed: Timer | None = None
         self._repeated: dict[Callable[[], None], Timer] = {}
         self._followers: list[Callable[[int], None]] = []
-        self._gate = FlushGate(environment.timers, write_timeout_ms)
+        self._gate = CommitGate(environment.timers, write_timeout_ms)
 
     # -- for subclasses ---------------------------------------------------------------------------------------------
 
@@ -252,9 +252,11 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         return code
 
     def _note_flush(self, found: ShardLog[S, R]) -> None:
-        if found.flush_due:
-            found.flush_due = False
-            self._gate.begun(found.partition.index, self._environment.background.flush(found.partition.log))
+        if found.must_wait:
+            found.must_wait = False
+            safe = self._environment.durability.relied_on(found.partition)
+            if safe is not None:
+                self._gate.begun(found.partition.index, safe)
 
     def once_committed(
         self,
@@ -269,15 +271,16 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """
         index = self.index_of(key)
         found = None if index is None else self._logs.get(index)
-        flush = None if found is None else self._environment.background.forced(found.partition.log)
+        flush = None if found is None else self._environment.durability.relied_on(found.partition)
         if flush is None:
             return None
 
         def serve_or_fail() -> T | Deferred[T] | None:
             try:
                 flush.result()
-            except LogOffline:
-                return failed(APPEND_ERRORS[ErrorCode.KAFKA_STORAGE_ERROR])
+            except Exception as error:
+                code = error_code_of(error)
+                return failed(APPEND_ERRORS.get(code, code))
             return serve()
 
         return after(settled([flush]), serve_or_fail, even_if_cancelled=True)
@@ -285,7 +288,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def waits_for_commit(self, shard: S) -> bool:
         """Return whether a response about this shard may have to wait for the disk (see `after_commit`)."""
         found = self._logs.get(shard.partition)
-        if found is None or found.partition.log_config.flush_messages != LONG_MAX:
+        if found is None or self._environment.durability.may_wait(found.partition):
             return True
         return self._gate.is_due_at(shard.partition)
 

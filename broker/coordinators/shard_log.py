@@ -64,18 +64,18 @@ def _parts(sizes_bytes: Sequence[int], limit_bytes: int) -> Iterator[slice]:
 class ShardLog(Generic[S, R]):
     """A shard and the partition that stores it. `loaded` is set once the whole log has been replayed.
 
-    `noun` names what the shard stores, for log lines. `flush_due`: flush.messages requires that the write is on disk
-    before a response reports it.
+    `noun` names what the shard stores, for log lines. `must_wait`: a response that reports the last write has
+    to wait until it may be relied on (broker/replicas/durability.py).
     """
 
-    __slots__ = ("_clock", "_codec", "_noun", "flush_due", "loaded", "next_offset", "partition", "shard")
+    __slots__ = ("_clock", "_codec", "_noun", "loaded", "must_wait", "next_offset", "partition", "shard")
 
     def __init__(self, partition: Partition, shard: S, clock: Clock, codec: int, noun: str) -> None:
         self.partition = partition
         self.shard = shard
         self.next_offset = partition.log_start_offset
         self.loaded = self.next_offset >= partition.log_end_offset
-        self.flush_due = False
+        self.must_wait = False
         self._clock = clock
         self._codec = codec
         self._noun = noun
@@ -145,7 +145,7 @@ class ShardLog(Generic[S, R]):
             else:
                 log.error("Writing %d records to %s failed: %s", record_count, self.partition, error)
             return code
-        self.flush_due = self.flush_due or result.flush_due
+        self.must_wait = self.must_wait or result.must_wait
         return result
 
     # -- loading ----------------------------------------------------------------------------------------------------

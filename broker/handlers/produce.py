@@ -9,8 +9,8 @@ write (broker/coordinators/transaction/verification.py).
 
 For each partition: find it, check the header of its batch, append. No work is done for a single record. A request with
 acks=0 has no answer: an error closes the connection, so that the producer notices it. acks=1 and acks=all mean the same
-with one replica. With flush.messages, the answer waits until the records are on disk. If a batch has to be opened, it
-waits until the batch has had its turn (broker/replicas/append_scheduler.py).
+with one replica. An answer waits where records have to reach the disk or other replicas first
+(broker/replicas/durability.py), and where a batch has to be opened (broker/replicas/append_scheduler.py).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from storage.errors import (
 
 if TYPE_CHECKING:
     from broker.coordinators.transaction.verifier import TransactionVerifier
-    from broker.maintenance.log_scheduler import Background
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.durability import Durability
     from broker.replicas.partitions import Partitions
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.client_view import ClientView
@@ -80,7 +80,7 @@ class Needs(NamedTuple):
 
     partitions: Partitions
     appends: AppendScheduler
-    background: Background
+    durability: Durability
     clock: Clock
     client_view: ClientView
     endpoints: AdvertisedEndpoints
@@ -93,13 +93,13 @@ def produce(
     *,
     partitions: Partitions,
     appends: AppendScheduler,
-    background: Background,
+    durability: Durability,
     clock: Clock,
     client_view: ClientView,
     endpoints: AdvertisedEndpoints,
     verifier: TransactionVerifier,
 ) -> Reply:
-    needs = Needs(partitions, appends, background, clock, client_view, endpoints)
+    needs = Needs(partitions, appends, durability, clock, client_view, endpoints)
     refused = refuse_request(request)
     if refused is not None:
         return _answer(ctx, needs, request.acks, refused, [], [])
@@ -120,9 +120,10 @@ def _append_all(
     partitions, appends = needs.partitions, needs.appends
     append = appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(appends)
     acks = request.acks
+    wait = _Wait(needs.durability, acks, request.timeout_ms)
     now_ms = needs.clock.now_ms()
     responses = []
-    unflushed: list[tuple[Partition, Struct]] = []
+    waiting: list[Deferred[None]] = []
     pending: list[Deferred[None]] = []
     leaders = _NOBODY
     for topic in request.topic_data:
@@ -154,13 +155,13 @@ def _append_all(
                 _set_error(answer, partition, error, is_one_batch(data.records))
                 continue
             if isinstance(result, Deferred):
-                pending.append(_when_appended(needs.background, partition, answer, result, is_one_batch(data.records)))
+                pending.append(_when_appended(wait, partition, answer, result, is_one_batch(data.records)))
             else:
                 _set_offset(answer, result)
-                if result.flush_due:
-                    unflushed.append((partition, answer))
+                if result.must_wait:
+                    waiting.append(wait(partition, answer, result))
         responses.append(_new_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    return _answer(ctx, needs, acks, responses, unflushed, pending, leaders)
+    return _answer(ctx, needs, acks, responses, waiting, pending, leaders)
 
 
 def _append_messages(appends: AppendScheduler) -> Append:
@@ -181,7 +182,7 @@ def _answer(
     needs: Needs,
     acks: int,
     responses: list[Struct],
-    unflushed: list[tuple[Partition, Struct]],
+    waiting: list[Deferred[None]],
     pending: list[Deferred[None]],
     leaders: frozenset[int] = _NOBODY,
 ) -> Reply:
@@ -192,8 +193,6 @@ def _answer(
     if pending:
         needs.appends.count(settled(pending))
     if acks == 0:
-        for partition, _ in unflushed:
-            _flush(needs.background, partition)
         if pending:
             silence: Deferred[Any] = settled(pending).then(lambda _: _close_if_failed(responses))
             return silence
@@ -202,12 +201,10 @@ def _answer(
     response = _new_response(responses=responses)
     if leaders:
         response.node_endpoints = needs.endpoints.structs(ctx.connection, NodeEndpoint, leaders)
-    if not unflushed and not pending:
+    if not waiting and not pending:
         return response
-    # Records that only wait for the disk have their offsets already: later requests may start.
-    mutes = bool(pending)
-    pending += [_when_flushed(needs.background, partition, answer) for partition, answer in unflushed]
-    return settled(pending, mutes).then(lambda _: response)
+    # Records that only wait for the disk or for other replicas have their offsets already: later requests may start.
+    return settled(pending + waiting, mutes=bool(pending)).then(lambda _: response)
 
 
 def _close_if_failed(responses: list[Struct]) -> None:
@@ -254,8 +251,30 @@ def _set_error(answer: Struct, partition: Partition, error: Exception, is_one_ba
         ]
 
 
+class _Wait(NamedTuple):
+    """Waits until appended records may be acknowledged."""
+
+    durability: Durability
+    acks: int
+    timeout_ms: int
+
+    def __call__(self, partition: Partition, answer: Struct, result: AppendResult) -> Deferred[None]:
+        """Resolve once the records may be acknowledged, or the answer has the error."""
+
+        def on_safe(done: Deferred[None]) -> None:
+            try:
+                done.result()
+            except Exception as error:
+                answer.error_code = error_code_of(error)
+                answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+
+        safe = self.durability.acknowledged(partition, result, self.acks, self.timeout_ms)
+        safe.add_done_callback(on_safe)
+        return safe
+
+
 def _when_appended(
-    background: Background, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
+    wait: _Wait, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
 ) -> Deferred[None]:
     """Resolve once the answer for a partition is complete whose records wait for their turn."""
     complete: Deferred[None] = Deferred()
@@ -267,35 +286,10 @@ def _when_appended(
             _set_error(answer, partition, error, is_one_batch)
         else:
             _set_offset(answer, result)
-            if result.flush_due:
-                _when_flushed(background, partition, answer).add_done_callback(lambda _: complete.resolve(None))
+            if result.must_wait:
+                wait(partition, answer, result).add_done_callback(lambda _: complete.resolve(None))
                 return
         complete.resolve(None)
 
     appended.add_done_callback(on_appended)
     return complete
-
-
-def _when_flushed(background: Background, partition: Partition, answer: Struct) -> Deferred[None]:
-    """Resolve once the records are on disk, or the answer has the error."""
-
-    def on_flushed(done: Deferred[None]) -> None:
-        try:
-            done.result()
-        except Exception as error:
-            answer.error_code = error_code_of(error)
-            answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-
-    flushed = _flush(background, partition)
-    flushed.add_done_callback(on_flushed)
-    return flushed
-
-
-def _flush(background: Background, partition: Partition) -> Deferred[None]:
-    """Flush the log of a partition; fails with LogOffline, also if it went offline since the append."""
-    try:
-        return background.flush(partition.log)
-    except LogOffline as error:
-        flushed: Deferred[None] = Deferred()
-        flushed.fail(error)
-        return flushed

@@ -116,7 +116,7 @@ class Worker(Broker):
         self.end_offsets = PartitionEndOffsets(self.partitions)  # the main process knows those of all workers
         self.verifier = RemoteVerifier(self.link)
         self.markers = PartitionMarkers(
-            self.partitions, self.appends, self.background, self.clock, lambda index: ErrorCode.NOT_COORDINATOR
+            self.partitions, self.appends, self.durability, self.clock, lambda index: ErrorCode.NOT_COORDINATOR
         )
         self._remote_shares = self.share_states = RemoteShareStates(self.link, self.timers, self._on_share_read)
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))

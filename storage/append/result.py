@@ -8,8 +8,8 @@ from typing import NamedTuple
 class AppendResult(NamedTuple):
     """The result of appending one batch. `log_append_time_ms` is -1 with CreateTime.
 
-    `duplicate`: the batch was already in the log, and the offsets are those of its first append. `flush_due`:
-    flush.messages requires a flush before the response.
+    `duplicate`: the batch was already in the log, and the offsets are those of its first append. `must_wait`:
+    the response has to wait, for a flush (flush.messages) or for other replicas.
     """
 
     base_offset: int
@@ -18,4 +18,4 @@ class AppendResult(NamedTuple):
     log_append_time_ms: int
     log_start_offset: int
     duplicate: bool
-    flush_due: bool
+    must_wait: bool

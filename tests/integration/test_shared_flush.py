@@ -82,7 +82,7 @@ async def produce(partition: Partition, background: Background, times: int) -> N
         builder = BatchBuilder()
         builder.append(time.time_ns() // 1_000_000, None, b"v")
         result = partition.append(builder.build(), time.time_ns() // 1_000_000)
-        assert result.flush_due
+        assert result.must_wait
         await until(background.flush(partition.log))
         assert partition.log.recovery_point > result.last_offset, "answered before it was on the disk"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.maintenance.flush_durability import FlushDurability
 from broker.maintenance.log_scheduler import Background
 from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.end_offsets import PartitionEndOffsets
@@ -123,6 +124,7 @@ class DataBroker:
         self.end_offsets = PartitionEndOffsets(self.partitions)
         self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
+        self.durability = FlushDurability(self.background)
         self.workers = InstantWorkers()
         self.conversions = Gate(2)
         self.time_look_ups = TimeLookUps(self.workers, self.loop.call_soon)  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ class MemoryPartition:
         self.log_end_offset = 0
         self.failure: Exception | None = None
         self.few_replicas = False
-        self.flush_due = False
+        self.must_wait = False
         self.log = self
         self.config = SimpleNamespace(max_message_bytes=1_048_588)
         self.reads = 0
@@ -111,7 +111,7 @@ class MemoryPartition:
         patch_in_place(placed, 0, base_offset, 0)
         self.batches.append(bytes(placed))
         self.log_end_offset = parse_header(placed).next_offset
-        return SimpleNamespace(base_offset=base_offset, flush_due=self.flush_due)
+        return SimpleNamespace(base_offset=base_offset, must_wait=self.must_wait)
 
     def segment_of(self, offset: int) -> tuple[str, int]:
         return repr(self), self.log_end_offset
@@ -235,7 +235,7 @@ class GroupBroker:
         if partitions:
             self.host(partitions)
         self.flushes: list[Deferred[None]] = []
-        self.background = SimpleNamespace(flush=self._flush)
+        self.durability = SimpleNamespace(relied_on=self._flush, may_wait=lambda partition: partition.must_wait)
         self.groups = GroupCoordinator(self, self.controller, None)  # type: ignore[arg-type]
         if start:
             self.groups.start()

@@ -54,7 +54,7 @@ class ShareBroker(TxnBroker):
         self.share_states.start()
 
     def dead_letters(self) -> DeadLetterWriter:
-        appends = PartitionAppends(self.partitions, self.appends, self.background, self.clock)
+        appends = PartitionAppends(self.partitions, self.appends, self.durability, self.clock)
         own = self.config, self.clock, self.timers, self.metadata, self.topics, appends, self.dead_letter_counts
         return DeadLetterWriter(DeadLetterServices(*own))
 

@@ -74,7 +74,7 @@ class TxnBroker(DataBroker):
     def start_coordinators(self) -> None:
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.groups = GroupCoordinator(self, self.controller, self.share_states)  # type: ignore[arg-type]
-        self.markers = PartitionMarkers(self.partitions, self.appends, self.background, self.clock, self.groups.log_at)
+        self.markers = PartitionMarkers(self.partitions, self.appends, self.durability, self.clock, self.groups.log_at)
         self.transactions = TransactionCoordinator(self, self.groups, self.producer_ids, self.markers)  # type: ignore[arg-type]
         self.verifier: TransactionVerifier = CoordinatorVerifier(
             self.config, self.clock, self.timers, self.transactions

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from broker.replicas.durability import ACKS_ALL
 from broker.requests.error_code_map import error_code_of
 from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.maintenance.log_scheduler import Background
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.durability import Durability
     from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
     from runtime.clock import Clock
     from storage.append.result import AppendResult
+
+
+#: How long an append waits for other replicas; as long as a producer's request by default.
+_TIMEOUT_MS = 30_000
 
 
 class OwnAppends(Protocol):
@@ -27,10 +32,10 @@ class OwnAppends(Protocol):
 class PartitionAppends:
     """Appends batches to the partitions of this process."""
 
-    def __init__(self, partitions: Partitions, appends: AppendScheduler, background: Background, clock: Clock) -> None:
+    def __init__(self, partitions: Partitions, appends: AppendScheduler, durability: Durability, clock: Clock) -> None:
         self._partitions = partitions
         self._appends = appends
-        self._background = background
+        self._durability = durability
         self._clock = clock
 
     def append(self, topic: str, index: int, records: bytes) -> ErrorCode | Deferred[ErrorCode]:
@@ -47,14 +52,14 @@ class PartitionAppends:
         try:
             appended = self._appends.append(partition, records, self._clock.now_ms())
             if not isinstance(appended, Deferred):
-                return self._after_flush(partition, appended)
+                return self._once_safe(partition, appended)
         except Exception as error:
             return error_code_of(error)
         ended: Deferred[ErrorCode] = Deferred()
 
         def on_appended(done: Deferred[AppendResult]) -> None:
             try:
-                code = self._after_flush(partition, done.result())
+                code = self._once_safe(partition, done.result())
             except Exception as error:
                 code = error_code_of(error)
             if isinstance(code, Deferred):
@@ -65,13 +70,13 @@ class PartitionAppends:
         appended.add_done_callback(on_appended)
         return ended
 
-    def _after_flush(self, partition: Partition, result: AppendResult) -> ErrorCode | Deferred[ErrorCode]:
-        """Return NONE, once the records are on disk where that is asked for. Raises LogOffline."""
-        if not result.flush_due:
+    def _once_safe(self, partition: Partition, result: AppendResult) -> ErrorCode | Deferred[ErrorCode]:
+        """Return NONE, once the records are as safe as acks=all asks for, or why they are not."""
+        if not result.must_wait:
             return ErrorCode.NONE
         ended: Deferred[ErrorCode] = Deferred()
 
-        def on_flushed(done: Deferred[None]) -> None:
+        def on_safe(done: Deferred[None]) -> None:
             try:
                 done.result()
             except Exception as error:
@@ -79,5 +84,6 @@ class PartitionAppends:
             else:
                 ended.resolve(ErrorCode.NONE)
 
-        self._background.flush(partition.log).add_done_callback(on_flushed)
+        safe = self._durability.acknowledged(partition, result, ACKS_ALL, _TIMEOUT_MS)
+        safe.add_done_callback(on_safe)
         return ended

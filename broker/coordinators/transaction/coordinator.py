@@ -178,7 +178,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
             transaction.transactional_id,
             marker,
             transaction.partitions,
-            lambda: self._environment.background.forced(found.partition.log),
+            lambda: self._environment.durability.relied_on(found.partition),
             lambda: self._complete(found, *key),
         )
         ending.begin()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.coordinators.shard_log import ShardLog
-    from broker.maintenance.log_scheduler import Background
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.durability import Durability
     from broker.replicas.partitions import Partitions
     from coordinator.group.records import StoredRecord
     from coordinator.group.shard import GroupShard
@@ -66,13 +66,13 @@ class PartitionMarkers:
         self,
         partitions: Partitions,
         appends: AppendScheduler,
-        background: Background,
+        durability: Durability,
         clock: Clock,
         group_log: Callable[[int], ShardLog[GroupShard, StoredRecord] | ErrorCode],
     ) -> None:
         self._partitions = partitions
         self._appends = appends
-        self._background = background
+        self._durability = durability
         self._clock = clock
         self._group_log = group_log
 
@@ -90,16 +90,16 @@ class PartitionMarkers:
         if min(marker.producer) < 0:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which has no better code for it
         if topic == CONSUMER_OFFSETS:
-            return self._after_flush(partition, self._append_to_groups(marker, partition))
+            return self._once_safe(partition, self._append_to_groups(marker, partition))
         appended = self._appends.in_order(partition, lambda: self._append(marker, partition))
         if isinstance(appended, Deferred):
-            return after(appended, lambda: self._after_flush(partition, appended.result()))
-        return self._after_flush(partition, ErrorCode(appended))
+            return after(appended, lambda: self._once_safe(partition, appended.result()))
+        return self._once_safe(partition, ErrorCode(appended))
 
-    def _after_flush(self, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
-        """Return the code. If a marker was written that must be on disk, return it once it is flushed."""
-        flushed = self._background.forced(partition.log) if code is ErrorCode.NONE else None
-        return code if flushed is None else flushed.then(lambda _: code)
+    def _once_safe(self, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
+        """Return the code, once a marker that was written may be relied on."""
+        safe = self._durability.relied_on(partition) if code is ErrorCode.NONE else None
+        return code if safe is None else safe.then(lambda _: code)
 
     def _append(self, marker: Marker, partition: Partition) -> ErrorCode:
         if not partition.hosted:  # deleted during the flush

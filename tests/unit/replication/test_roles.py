@@ -1,4 +1,4 @@
-"""What a change of a partition's registration does to a broker."""
+"""The actions that changes of a partition's registration ask of a broker."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_a_failed_write_is_the_response(broker: GroupBroker) -> None:
 
 def test_responses_wait_for_the_disk_if_configured(broker: GroupBroker) -> None:
     """flush.messages makes them wait."""
-    broker.partition_of("g").flush_due = True
+    broker.partition_of("g").must_wait = True
     reply = broker.send(
         CONSUMER_GROUP_HEARTBEAT,
         1,

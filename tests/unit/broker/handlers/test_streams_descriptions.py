@@ -98,7 +98,7 @@ def test_old_members_and_leaving_ones_are_not_asked(broker: GroupBroker) -> None
     assert beat(broker, 0).topology_description_required
 
 
-def test_stored_description_is_described(broker: GroupBroker) -> None:
+def test_stored_description_is_described(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node has the fields of its type. The epoch is in the log, the description in memory."""
     beat(broker, 0)
     assert describe(broker).topology_description_status == 1
@@ -116,6 +116,7 @@ def test_stored_description_is_described(broker: GroupBroker) -> None:
     assert len(group.topology_description.global_stores) == 1
     not_asked = describe(broker, include=False)
     assert (not_asked.topology_description, not_asked.topology_description_status) == (None, 0)
+    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)  # however slow the machine is
     again = broker.restarted()
     assert describe(again).topology_description_status == 1
     assert not beat(again, 2).topology_description_required

@@ -121,10 +121,10 @@ def test_last_five_batches_are_known_after_a_restart(clean: bool, tmp_path: Path
 def test_flush_is_due_by_flush_messages(tmp_path: Path) -> None:
     """S16.2."""
     log = open_log(tmp_path, LogConfig(flush_messages=3))
-    due = [log.append(batch(), leader_epoch=0, now_ms=T0).flush_due for _ in range(4)]
+    due = [log.append(batch(), leader_epoch=0, now_ms=T0).must_wait for _ in range(4)]
     assert due == [False, False, True, True]
     log.recovery_point = 4
-    assert not log.append(batch(), leader_epoch=0, now_ms=T0).flush_due
+    assert not log.append(batch(), leader_epoch=0, now_ms=T0).must_wait
 
 
 @pytest.mark.parametrize("writable", [True, False])

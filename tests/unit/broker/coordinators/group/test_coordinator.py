@@ -155,7 +155,7 @@ def test_flush_messages_holds_back_the_answer_to_a_commit(broker, fails):
     """A client with a response may rely on the commit after a power loss, as for records."""
     from storage.errors import LogOffline
 
-    broker.partition_of("g").flush_due = True
+    broker.partition_of("g").must_wait = True
     topic = OffsetCommitRequestTopic(
         name="t", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]
     )
@@ -169,7 +169,7 @@ def test_flush_messages_holds_back_the_answer_to_a_commit(broker, fails):
         flush.resolve(None)
     expected = ErrorCode.NOT_COORDINATOR if fails else ErrorCode.NONE
     assert answer.result().topics[0].partitions[0].error_code == expected
-    broker.partition_of("g").flush_due = False
+    broker.partition_of("g").must_wait = False
     assert broker.send(OFFSET_COMMIT, 8, **fields).done
 
 

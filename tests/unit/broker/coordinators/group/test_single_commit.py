@@ -153,8 +153,7 @@ def test_flush_of_another_partition_is_not_waited_for(broker: TxnBroker) -> None
     other = broker.groups.log_at(1 - shard_of(broker).partition)
     for found, is_own in ((other, False), (own, True)):
         assert not isinstance(found, ErrorCode)
-        found.flush_due = True
-        broker.groups._note_flush(found)
+        broker.groups._gate.begun(found.partition.index, broker.background.flush(found.partition.log))
         assert (by_fast_path(broker, 9) is None) == is_own
     disk.release()
     assert by_fast_path(broker, 9) is not None

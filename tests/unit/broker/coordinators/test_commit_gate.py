@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.coordinators.flush_gate import FlushGate
+from broker.coordinators.commit_gate import CommitGate
 from broker.coordinators.runtime import CoordinatorRuntime
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.error_codes import ErrorCode
@@ -29,17 +29,17 @@ def loop() -> FakeLoop:
 
 
 @pytest.fixture
-def gate(loop: FakeLoop) -> FlushGate:
-    return FlushGate(Timers(loop, loop.clock), timeout_ms=100)  # type: ignore[arg-type]
+def gate(loop: FakeLoop) -> CommitGate:
+    return CommitGate(Timers(loop, loop.clock), timeout_ms=100)  # type: ignore[arg-type]
 
 
-def begun(gate: FlushGate, partition: int) -> Deferred[None]:
+def begun(gate: CommitGate, partition: int) -> Deferred[None]:
     flush: Deferred[None] = Deferred()
     gate.begun(partition, flush)
     return flush
 
 
-def answer(gate: FlushGate, partitions: Iterable[int | None]) -> Deferred[Struct]:
+def answer(gate: CommitGate, partitions: Iterable[int | None]) -> Deferred[Struct]:
     reply = gate.answer(partitions, ANSWER, lambda code: HEARTBEAT.response(error_code=code))
     return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def code(reply: Deferred[Struct]) -> ErrorCode:
     return ErrorCode(reply.result().error_code)
 
 
-def test_response_waits_for_its_own_partitions(gate: FlushGate) -> None:
+def test_response_waits_for_its_own_partitions(gate: CommitGate) -> None:
     own, other = begun(gate, 1), begun(gate, 2)
     reply = answer(gate, [1])
     other.fail(LogOffline("/data", "disk on fire"))
@@ -57,7 +57,7 @@ def test_response_waits_for_its_own_partitions(gate: FlushGate) -> None:
     assert reply.result() is ANSWER
 
 
-def test_response_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
+def test_response_of_several_partitions_waits_for_all(gate: CommitGate) -> None:
     first, second = begun(gate, 1), begun(gate, 2)
     reply = answer(gate, [1, None, 2, 1])
     first.resolve(None)
@@ -66,7 +66,7 @@ def test_response_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
     assert code(reply) is ErrorCode.NOT_COORDINATOR
 
 
-def test_flushed_partition_is_not_waited_for(gate: FlushGate) -> None:
+def test_flushed_partition_is_not_waited_for(gate: CommitGate) -> None:
     """A partition with a pending flush of another request's writes is not waited for either."""
     begun(gate, 1)
     assert not answer(gate, [1]).done
@@ -76,7 +76,7 @@ def test_flushed_partition_is_not_waited_for(gate: FlushGate) -> None:
     assert answer(gate, [1]).done
 
 
-def test_flush_is_due_until_it_is_done(gate: FlushGate) -> None:
+def test_flush_is_due_until_it_is_done(gate: CommitGate) -> None:
     """Writes of timers, which have no response, are flushed too."""
     flush = begun(gate, 1)
     assert [gate.is_due_at(partition) for partition in (0, 1)] == [False, True]
@@ -86,7 +86,7 @@ def test_flush_is_due_until_it_is_done(gate: FlushGate) -> None:
     assert not gate.is_due_at(1)
 
 
-def test_wait_for_the_flush_is_limited(gate: FlushGate, loop: FakeLoop) -> None:
+def test_wait_for_the_flush_is_limited(gate: CommitGate, loop: FakeLoop) -> None:
     """The write may still succeed later, so the client gets a retriable error."""
     flush = begun(gate, 1)
     reply = answer(gate, [1])
@@ -97,7 +97,7 @@ def test_wait_for_the_flush_is_limited(gate: FlushGate, loop: FakeLoop) -> None:
     flush.resolve(None)
 
 
-def test_response_in_time_leaves_no_timer(gate: FlushGate, loop: FakeLoop) -> None:
+def test_response_in_time_leaves_no_timer(gate: CommitGate, loop: FakeLoop) -> None:
     flush = begun(gate, 1)
     reply = answer(gate, [1])
     flush.resolve(None)
@@ -127,8 +127,7 @@ def test_each_coordinator_has_its_flush_key(tmp_path: Path, topic: str, key: str
     disk = SlowDisk(broker, topic)
     found = runtime.log_at(0)
     assert not isinstance(found, ErrorCode)
-    found.flush_due = True
-    runtime._note_flush(found)
+    runtime._gate.begun(0, broker.background.flush(found.partition.log))
     name = next(name for name in map(str, range(100)) if runtime.index_of(name) == 0)
     reply = runtime.after_commit([name], ANSWER, lambda code: HEARTBEAT.response(error_code=code))
     assert isinstance(reply, Deferred)

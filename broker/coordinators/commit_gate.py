@@ -1,0 +1,77 @@
+"""Delay responses until the writes that they report may be relied on (broker/replicas/durability.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.coordinators.shard_log import APPEND_ERRORS
+from broker.requests.error_code_map import error_code_of
+from protocol.error_codes import ErrorCode
+from protocol.schema import Struct
+from runtime.deferred import Deferred, gather
+
+if TYPE_CHECKING:
+    from broker.requests.served_api import Reply
+    from runtime.timers import Timers
+
+
+class CommitGate:
+    """The waits for a coordinator's partitions that no response has waited for yet.
+
+    `timeout_ms` limits how long a response waits. After a timeout the write may still become safe: the client gets
+    COORDINATOR_NOT_AVAILABLE and retries.
+    """
+
+    def __init__(self, timers: Timers, timeout_ms: int) -> None:
+        self._timers = timers
+        self._timeout_ms = timeout_ms
+        self._waits: dict[int, Deferred[None]] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether there is any wait."""
+        return bool(self._waits)
+
+    def is_due_at(self, partition: int) -> bool:
+        """Return whether writes to a partition are not safe yet. Writes by timers have no waiters."""
+        safe = self._waits.get(partition)
+        return safe is not None and not safe.done
+
+    def begun(self, partition: int, safe: Deferred[None]) -> None:
+        """Note what a partition's last writes wait for. The last wait of a partition covers the earlier ones."""
+        self._waits[partition] = safe
+
+    def answer(
+        self, partitions: Iterable[int | None], response: Struct, failed: Callable[[ErrorCode], Struct]
+    ) -> Reply:
+        """Return `response` once the writes to these partitions may be relied on. Others are not waited for.
+
+        The answer is `failed(code)` if a wait fails or takes too long.
+        """
+        taken = (self._waits.pop(partition, None) for partition in set(partitions) if partition is not None)
+        waits = [each for each in taken if each is not None and not each.done]
+        if not waits:
+            return response
+        answered: Deferred[Struct] = Deferred()
+        timer = self._timers.call_later(
+            self._timeout_ms, lambda: answered.resolve(failed(APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT]))
+        )
+
+        def on_safe(done: Deferred[list[None]]) -> None:
+            timer.cancel()
+            if answered.done:
+                return
+            try:
+                done.result()
+            except Exception as error:
+                code = error_code_of(error)
+                if code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                    answered.fail(error)
+                else:
+                    answered.resolve(failed(APPEND_ERRORS.get(code, code)))
+            else:
+                answered.resolve(response)
+
+        gather(waits).add_done_callback(on_safe)
+        return answered
