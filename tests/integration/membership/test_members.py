@@ -1,0 +1,186 @@
+"""A member under a controller of the test: its start, its metadata, forwarded requests, its stop."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metadata.create_topics import NewTopic
+from metadata.framing import new_record
+from metadata.image import ResourceType
+from protocol.error_codes import ErrorCode
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
+from protocol.messages.broker_registration import BROKER_REGISTRATION
+from protocol.messages.cluster_metadata import ConfigRecord
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.describe_quorum import DESCRIBE_QUORUM
+from protocol.messages.envelope import ENVELOPE
+from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.schema import Struct
+from tests.integration.membership.fake_controller import FakeController, fake_controller
+from tests.integration.membership.member_broker import MemberBroker
+from tests.support.brokers import CLUSTER_ID, HOST
+from tests.support.eventually import eventually
+from tests.support.wire import WireClient
+
+
+@pytest.fixture
+def controller() -> Iterator[FakeController]:
+    with fake_controller(CLUSTER_ID) as controller:
+        yield controller
+
+
+@pytest.fixture
+def member(controller: FakeController, tmp_path: Path) -> Iterator[MemberBroker]:
+    with MemberBroker(tmp_path, controller.port) as member:
+        yield member
+
+
+@pytest.fixture
+def client(member: MemberBroker) -> Iterator[WireClient]:
+    with WireClient(HOST, member.port) as client:
+        yield client
+
+
+def topics(client: WireClient, *names: str) -> dict[str, Struct]:
+    asked = [MetadataRequestTopic(name=name) for name in names] if names else None
+    answer = client.call(METADATA, 12, topics=asked, allow_auto_topic_creation=False)
+    return {each.name: each for each in answer.topics if each.error_code == ErrorCode.NONE}
+
+
+def test_registration_names_addresses_features_and_directories(
+    controller: FakeController, member: MemberBroker
+) -> None:
+    (request,) = controller.named(BROKER_REGISTRATION)
+    assert (request.broker_id, request.cluster_id, request.previous_broker_epoch) == (1, CLUSTER_ID, -1)
+    assert [(each.name, each.host, each.port) for each in request.listeners] == [
+        ("PLAINTEXT", "127.0.0.1", member.port)
+    ]
+    ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
+    assert ranges["metadata.version"] == (7, 33)
+    assert ranges["kraft.version"] == (0, 1)
+    assert len(request.log_dirs) == 1
+
+
+def test_heartbeats_ask_for_unfencing_once_the_registration_is_applied(
+    controller: FakeController, member: MemberBroker
+) -> None:
+    registration = controller.image.brokers[1]
+    heartbeats = controller.named(BROKER_HEARTBEAT)
+    unfencing = next(each for each in heartbeats if not each.want_fence)
+    assert unfencing.current_metadata_offset >= registration.broker_epoch
+    assert not registration.fenced
+
+
+def test_only_committed_records_are_applied(
+    controller: FakeController, member: MemberBroker, client: WireClient
+) -> None:
+    eventually(
+        lambda: controller.named(BROKER_HEARTBEAT)[-1].current_metadata_offset, equal_to=controller.end_offset - 1
+    )
+    controller.high_watermark = controller.end_offset
+    controller.create(NewTopic("orders", 1, 1))
+    client.call(METADATA, 12, topics=None)
+    assert "orders" not in topics(client)
+    controller.high_watermark = None
+    eventually(lambda: list(topics(client)), equal_to=["orders"])
+
+
+def test_records_that_the_leader_has_lost_are_truncated(
+    controller: FakeController, member: MemberBroker, client: WireClient
+) -> None:
+    """They were never committed, so they were never applied."""
+    committed = controller.high_watermark = controller.end_offset
+    controller.create(NewTopic("lost", 1, 1))
+    log = member.log_dir / "__cluster_metadata-0/00000000000000000000.log"
+    eventually(lambda: b"lost" in log.read_bytes())
+    controller.image.remove_topic(controller.image.topics_by_name["lost"])
+    controller.forget_from(committed)
+    controller.high_watermark = None
+    controller.create(NewTopic("kept", 1, 1))
+    eventually(lambda: list(topics(client)), equal_to=["kept"])
+    assert "Truncating the metadata log" in member.output
+
+
+def test_snapshot_replaces_the_image(controller: FakeController, member: MemberBroker, client: WireClient) -> None:
+    """Partitions that are in both stay open, and what the snapshot lacks is deleted."""
+    controller.create(NewTopic("kept", 1, 1), NewTopic("gone", 1, 1))
+    eventually(lambda: sorted(topics(client)), equal_to=["gone", "kept"])
+    controller.high_watermark = controller.end_offset  # the member does not hear of the next records one by one
+    controller.image.remove_topic(controller.image.topics_by_name["gone"])
+    resource = {"resource_type": ResourceType.TOPIC, "resource_name": "kept"}
+    controller.is_active = False
+    controller.write([new_record(30, ConfigRecord, **resource, name="retention.ms", value="5")])
+    controller.create(NewTopic("new", 2, 1))
+    controller.keep_only_a_snapshot()
+    controller.high_watermark = None
+    controller.epoch += 1
+    controller.is_active = True
+    eventually(lambda: sorted(topics(client)), equal_to=["kept", "new"])
+    assert len(controller.named(FETCH_SNAPSHOT)) > 1
+    eventually(lambda: sorted(each.name for each in member.log_dir.glob("new-*")), equal_to=["new-0", "new-1"])
+    eventually(lambda: list(member.log_dir.glob("gone-0")), equal_to=[])
+    member.stop()
+    member.start()
+    with WireClient(HOST, member.port) as again:
+        assert sorted(topics(again)) == ["kept", "new"]
+
+
+def test_forwarded_requests_carry_the_client(controller: FakeController, client: WireClient) -> None:
+    answer = client.call(
+        CREATE_TOPICS, 5, topics=[CreatableTopic(name="orders", num_partitions=2, replication_factor=1)]
+    )
+    assert [(each.name, each.error_code) for each in answer.topics] == [("orders", ErrorCode.NONE)]
+    quorum = client.call(DESCRIBE_QUORUM, 2, topics=[])
+    assert quorum.error_message == "as the controller answers"
+    assert controller.principals == ["User:ANONYMOUS", "User:ANONYMOUS"]
+    assert [each.client_host_address for each in controller.named(ENVELOPE)] == [bytes((127, 0, 0, 1))] * 2
+    eventually(lambda: len(topics(client, "orders")["orders"].partitions), equal_to=2, retried=KeyError)
+
+
+def test_versions_of_forwarded_apis_are_those_of_the_controller(controller: FakeController, client: WireClient) -> None:
+    """Others keep this broker's versions, and what the controller does not serve is not offered."""
+    answer = client.call(API_VERSIONS, 3, client_software_name="test", client_software_version="1")
+    ranges = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert ranges[CREATE_TOPICS.key] == (2, 5)
+    assert ranges[METADATA.key][1] == METADATA.current.max
+    assert 37 not in ranges  # CreatePartitions
+
+
+def test_forwarded_requests_wait_for_an_active_controller(
+    controller: FakeController, member: MemberBroker, client: WireClient
+) -> None:
+    controller.is_active = False
+    client.send(CREATE_TOPICS, 5, topics=[CreatableTopic(name="late", num_partitions=1, replication_factor=1)])
+    assert not select.select([client.socket], [], [], 0.5)[0]
+    controller.is_active = True
+    assert client.receive().topics[0].error_code == ErrorCode.NONE
+
+
+def test_producer_ids_come_from_the_controller(client: WireClient) -> None:
+    answer = client.call(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=1000)
+    assert (answer.error_code, answer.producer_id) == (ErrorCode.NONE, 7_000)
+
+
+def test_clean_stop_moves_leadership_and_is_remembered(controller: FakeController, member: MemberBroker) -> None:
+    epoch = controller.image.brokers[1].broker_epoch
+    assert member.stop() == 0
+    assert controller.named(BROKER_HEARTBEAT)[-1].want_shut_down
+    member.start()
+    assert controller.named(BROKER_REGISTRATION)[-1].previous_broker_epoch == epoch
+    member.kill()
+    member.start()
+    assert controller.named(BROKER_REGISTRATION)[-1].previous_broker_epoch == -1
+
+
+def test_registration_is_retried_while_the_old_session_lives(controller: FakeController, tmp_path: Path) -> None:
+    controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 2
+    with MemberBroker(tmp_path, controller.port) as member:
+        assert len(controller.named(BROKER_REGISTRATION)) == 3
+        assert "another broker with node.id 1 is registered and alive" in member.output
