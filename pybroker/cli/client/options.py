@@ -74,12 +74,12 @@ class ClientParser(OneLineParser):
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse a command line, also with Kafka's option for an action."""
         words = _with_negative_values(arguments)
+        if any(word.partition("=")[0] == "--bootstrap-controller" for word in words):  # of Apache Kafka's tools
+            self.error(NO_CONTROLLERS)
         known = self._actions_of_command.choices if self._actions_of_command is not None else {}
         for at, word in enumerate(words):
             if word == "--":  # names follow
                 break
-            if word.partition("=")[0] == "--bootstrap-controller":  # of Apache Kafka's tools
-                self.error(f"{NO_CONTROLLERS} (--bootstrap-controller)")
             if word.startswith("--") and word[2:] in known:
                 rest = [*words[:at], *words[at + 1 :]]
                 other = action_place(rest, known)
