@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from pybroker.text_files import UnreadableText, check_encoding
+from pybroker.text_files import UnreadableText, check_encoding, file_bytes
 from security.jaas import LoginModule
 from security.jaas_file import JaasFileError, Sections, parse_jaas_file
 
@@ -37,8 +37,7 @@ class JaasFile:
     @cached_property
     def _sections(self) -> Sections:
         try:
-            with open(self.path, "rb") as file:
-                data = file.read()
+            data = file_bytes(self.path)
             check_encoding(data)
             return parse_jaas_file(data.decode("utf-8-sig", "replace"), self._properties)
         except JaasFileError as error:

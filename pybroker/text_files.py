@@ -1,4 +1,4 @@
-"""Read text files that editors of other systems have written: byte order marks, and encodings that are not UTF-8."""
+"""Read files that users name: pipes that nobody fills, byte order marks, and encodings that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import codecs
 import errno
 import os
 import re
+import select
+import stat
+import time
+from typing import BinaryIO
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _MARKS = {
@@ -20,6 +24,11 @@ _MARKS = {
 MOST_BYTES = 16 << 20
 
 
+#: How long a process may take to open a named pipe for writing, and then to write.
+_WRITER_S, _WRITE_S = 3.0, 60.0
+_TURN_S = 0.05
+
+
 class UnreadableText(Exception):
     """A file is not text: the line, from 1, and the reason."""
 
@@ -29,13 +38,70 @@ class UnreadableText(Exception):
         self.reason = reason
 
 
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for reading. Raises OSError, also for a pipe: `open` waits until another process opens it."""
+    return open(path, "rb", opener=_opened_file)
+
+
 def file_bytes(path: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the content of a file or pipe. Raises OSError, also if it has more than `most_bytes` bytes."""
-    with open(path, "rb") as file:
-        data = file.read(most_bytes + 1)
+    """Return the content of a file or pipe. Raises OSError, also if it has more than `most_bytes` bytes.
+
+    A pipe has to have a writer within seconds; a shell's `<(COMMAND)` is one.
+    """
+    with open(path, "rb", buffering=0, opener=_opened) as file:
+        is_pipe = not os.get_blocking(file.fileno())
+        data = _pipe_bytes(path, file.fileno(), most_bytes) if is_pipe else _all(file.fileno(), most_bytes)
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", os.fspath(path))
     return data
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file without waiting. The descriptor of a pipe does not block."""
+    handle = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+        os.set_blocking(handle, True)  # a terminal would have no input yet
+    return handle
+
+
+def _opened_file(path: str, flags: int) -> int:
+    handle = _opened(path, flags)
+    if not os.get_blocking(handle):
+        os.close(handle)
+        raise OSError(errno.ESPIPE, "it is a pipe, not a file", path)
+    return handle
+
+
+def _all(handle: int, most_bytes: int) -> bytes:
+    data = bytearray()
+    while len(data) <= most_bytes and (part := os.read(handle, most_bytes + 1 - len(data))):
+        data += part
+    return bytes(data)
+
+
+def _pipe_bytes(path: str | os.PathLike[str], handle: int, most_bytes: int) -> bytes:
+    """Return what a pipe has until its writers close it. Raises OSError if there is no writer, or it does not write."""
+    data = bytearray()
+    has_writer = False
+    deadline = time.monotonic() + _WRITER_S
+    while len(data) <= most_bytes:
+        try:
+            part = os.read(handle, most_bytes + 1 - len(data))
+        except BlockingIOError:
+            has_writer = True
+            if not select.select([handle], [], [], _WRITE_S)[0]:
+                raise OSError(errno.ENXIO, f"nothing was written to this pipe in {_WRITE_S:g} s", path) from None
+            continue
+        data += part
+        if part:
+            has_writer = True
+        elif has_writer:
+            break
+        elif time.monotonic() > deadline:
+            raise OSError(errno.ENXIO, "no process writes to this pipe", path)
+        else:
+            time.sleep(_TURN_S)
+    return bytes(data)
 
 
 def utf8_text(data: bytes, *, may_have_zeros: bool = False) -> str:

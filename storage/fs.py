@@ -165,7 +165,7 @@ class FileSystem:
         return sorted(os.listdir(path))
 
     def list(self, path: str) -> list[DirEntry]:
-        """Return the entries of a directory by name. Files that are removed meanwhile are skipped."""
+        """Return the entries of a directory by name, without links that lead nowhere or to themselves."""
         found = []
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=attrgetter("name")):
@@ -173,6 +173,10 @@ class FileSystem:
                     is_directory = entry.is_dir()
                     found.append(DirEntry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size))
                 except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise  # a directory behind a link may be on a failing disk
                     continue
         return found
 
@@ -262,7 +266,10 @@ class FileSystem:
         while sync and not os.path.exists(above):
             missing.append(above)
             above = os.path.dirname(above)
-        os.makedirs(path, _DIRECTORY_MODE, exist_ok=True)
+        try:
+            os.makedirs(path, _DIRECTORY_MODE, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a directory: remove it", path) from None
         for made in reversed(missing):
             self.sync_path(os.path.dirname(made))
 

@@ -17,11 +17,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pybroker import engine_process
 from pybroker.cli.option_values import seconds
 from pybroker.cli.parser import OneLineParser
+from pybroker.text_files import open_file
 
 PID_FILE = Path("pybroker.pid")
 LOG_FILE = Path("pybroker.log")
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `pybroker stop`. Return 0 if the broker has stopped, 1 if there is none or it does not stop."""
     options = command_line().parse_args(arguments)
     try:
-        with options.pid_file.open() as file:
+        with open_file(options.pid_file) as file:
             if not _is_locked(file):
                 return _refuse("stop", f"{options.pid_file}: the broker of that file is no longer running")
             pid = int(file.read())
@@ -101,7 +102,7 @@ def start(arguments: Sequence[str]) -> int:
             return _refuse("serve", f"{options.log_file}: {error.strerror}")
 
 
-def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> int:
+def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[Any]) -> int:
     log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _OWNER_ALONE)
     began = os.fstat(log).st_size
     try:
@@ -141,7 +142,7 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
     return 0
 
 
-def _lock(file: IO[str]) -> bool:
+def _lock(file: IO[Any]) -> bool:
     """Lock the file for this process; return False if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,7 +151,7 @@ def _lock(file: IO[str]) -> bool:
     return True
 
 
-def _is_locked(file: IO[str]) -> bool:
+def _is_locked(file: IO[Any]) -> bool:
     """Return whether a broker holds the lock. The check takes a shared lock, so checks do not see each other."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -159,7 +160,7 @@ def _is_locked(file: IO[str]) -> bool:
     return False
 
 
-def _holds(pid: int, file: IO[str]) -> bool:
+def _holds(pid: int, file: IO[Any]) -> bool:
     """Return whether the process has the file open; True on systems without /proc."""
     folder = Path(f"/proc/{pid}/fd")
     if pid <= 0:
@@ -177,12 +178,12 @@ def _holds(pid: int, file: IO[str]) -> bool:
     return False
 
 
-def _open(path: Path) -> IO[str]:
+def _open(path: Path) -> IO[Any]:
     """Open without truncating: only the owner of the lock may do that."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ALONE), "r+")
 
 
-def _is_at(path: Path, file: IO[str]) -> bool:
+def _is_at(path: Path, file: IO[Any]) -> bool:
     """Return whether the path still names this file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
@@ -190,7 +191,7 @@ def _is_at(path: Path, file: IO[str]) -> bool:
         return False
 
 
-def _remove(path: Path, file: IO[str]) -> None:
+def _remove(path: Path, file: IO[Any]) -> None:
     """Remove the path, if it still names the locked file."""
     if _is_at(path, file):
         path.unlink()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 
 from pybroker.cli.option_values import key_value
 from pybroker.java_properties import UnreadableProperties, parse_properties
 from pybroker.kafka_home.common_options import BadCommandLine, Command, connection_words, tool_parser
+from pybroker.text_files import file_bytes
 
 #: Defaults of Kafka's producer, where those of librdkafka or of the command are others.
 _PRODUCER_DEFAULTS = {"linger.ms": "5", "batch.size": "16384"}
@@ -57,7 +57,7 @@ def _has(words: Sequence[str], *options: str) -> bool:
 def _file_properties(path: str | None) -> dict[str, str]:
     """Return the properties in a file. The command reports a file that cannot be read."""
     try:
-        return {} if path is None else {each.key: each.value for each in parse_properties(Path(path).read_bytes())}
+        return {} if path is None else {each.key: each.value for each in parse_properties(file_bytes(path))}
     except (OSError, UnreadableProperties):
         return {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ COMMANDS: dict[str, Sequence[str]] = {
     "settings": ["configs", "alter", "--topic", "t", "--add-config-file", "FILE", *BROKER],
     "source": ["mirror", "--source", "BROKER", "--source-config", "FILE", "--topic", "t", *BROKER],
     "replay": ["replay", "FILE", "--bootstrap-server", "BROKER"],
+    "stop": ["stop", "--pid-file", "FILE"],
+    "doctor": ["doctor", "FILE"],
+    "serve": ["FILE"],
     "pipeline": ["pipeline", "check", "FILE"],
 }
 CONTENTS = {"utf-16": "client.id=x\n".encode("utf-16"), "zeros": b"client.id\0=x\n"}
@@ -37,10 +41,11 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nonsense_is_reported_in_a_line(command: str, bootstrap: str, tmp_path: Path) -> None:
-    files = [tmp_path / name for name in [*CONTENTS, "missing", "directory"]]
+    files = [tmp_path / name for name in [*CONTENTS, "missing", "directory", "pipe"]]
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it
     for file in (*files, Path("/dev/zero")):
         if command == "position" and not file.exists():
             continue  # it will be written

@@ -16,6 +16,7 @@ from pathlib import Path
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.exit_codes import end
 from pybroker.cli.option_values import seconds
+from pybroker.text_files import open_file
 from tools.command_line import OfflineParser
 from tools.data.java_text import JsonValue
 from tools.wire.sessions.addresses import servers
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     answers = differ = 0
     try:
-        with options.file.open("rb") as file, ProgressBar("Replaying") as bar:
+        with open_file(options.file) as file, ProgressBar("Replaying") as bar:
             size = os.fstat(file.fileno()).st_size
             for compared in player.play(read(file)):
                 answers += 1

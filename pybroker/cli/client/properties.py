@@ -80,6 +80,8 @@ def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
         elif key == "ssl.endpoint.identification.algorithm":
             found[key] = value or "none"
         elif key not in _PASSED_OVER:
+            if key.endswith(".location") and Path(value).is_fifo():
+                raise UsageError(f"{key}: {value} is a pipe, not a file")  # the client libraries wait for a writer
             found[_OTHER_NAMES.get(key, key)] = value
     return found
 

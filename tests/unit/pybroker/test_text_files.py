@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybroker.text_files import file_bytes
+from pybroker.text_files import file_bytes, open_file
 
 
 def test_file_up_to_the_limit_is_read(tmp_path: Path) -> None:
@@ -32,4 +32,23 @@ def test_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     writer = threading.Thread(target=pipe.write_bytes, args=(b"x" * 200_000,))
     writer.start()
     assert file_bytes(pipe) == b"x" * 200_000
+    writer.join()
+
+
+def test_pipe_without_a_writer_is_an_error(tmp_path: Path) -> None:
+    """`open` would wait for ever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no process writes to this pipe"):
+        file_bytes(pipe)
+    with pytest.raises(OSError, match="it is a pipe, not a file"):
+        open_file(pipe)
+
+
+def test_pipe_may_get_its_writer_a_moment_later(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Timer(0.3, pipe.write_bytes, args=(b"x",))
+    writer.start()
+    assert file_bytes(pipe) == b"x"
     writer.join()
