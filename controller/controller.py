@@ -35,7 +35,7 @@ from metadata import (
 )
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
-from metadata.decision import Admit, Decision, unlimited
+from metadata.decision import Admit, Decision, check_size, unlimited
 from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
@@ -134,9 +134,14 @@ class Controller:
 
     # ---- changes
 
-    def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
-        """Append records as one batch, all or none. Resolves once they are on the disk and published."""
+    def submit(self, records: Sequence[MetadataRecord], *, of_request: bool = True) -> Deferred[None]:
+        """Append records as one batch, all or none. Resolves once they are on the disk and published.
+
+        It fails with TooManyRecords if one request has too many; the broker's own changes have no limit.
+        """
         try:
+            if of_request:
+                check_size(records)
             delta = self.append(records)
         except Exception as error:
             failed: Deferred[None] = Deferred()
@@ -185,6 +190,7 @@ class Controller:
 
     def _settle(self, decision: Decision[T], validate_only: bool = False) -> Deferred[list[T]]:
         if validate_only:
+            check_size(decision.records)
             return Deferred.resolved(decision.results)
         return self.submit(decision.records).then(lambda _: decision.results)
 
@@ -301,4 +307,5 @@ class Controller:
         Partitions in the others have no leader until a restart.
         """
         if self._failure is None:
-            self.submit(lifecycle.keep_online_directories(self.image, self._config.node_id, online))
+            records = lifecycle.keep_online_directories(self.image, self._config.node_id, online)
+            self.submit(records, of_request=False)

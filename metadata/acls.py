@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from metadata.decision import MAX_RECORDS_PER_REQUEST, TOO_MANY_RECORDS, Decision, Refused
+from metadata.decision import MAX_RECORDS_PER_REQUEST, Decision, Refused
 from metadata.features import ADDRESS_RANGES_LEVEL
 from metadata.framing import new_record
 from metadata.image import MetadataImage
@@ -66,9 +66,6 @@ def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], 
             del fields["name"], fields["permission"]
             record = new_record(image.metadata_version, AccessControlEntryRecord, id=new_id(), **fields)
             decision.records.append(record)
-    if len(decision.records) > MAX_RECORDS_PER_REQUEST:
-        refusal = Created(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
-        return Decision(results=[refusal] * len(decision.results))
     return decision
 
 

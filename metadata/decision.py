@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -16,11 +16,24 @@ T = TypeVar("T")
 Admit: TypeAlias = Callable[[int], None]
 """Called before partitions are created or deleted, with their number. Raises Refused if there are too many."""
 
-# Kafka's limit: one request is one batch, and a batch must not become too large to read
+# Kafka's limits: one request is one batch, and a batch must not become too large to read
 MAX_PARTITIONS_PER_REQUEST = 10_000
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
 MAX_RECORDS_PER_REQUEST = 10_000
-TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
+"""Also that of the filters of DeleteAcls, which has another error."""
+
+
+class TooManyRecords(Exception):
+    """A request needs more records than one batch may have. Nothing of it is done."""
+
+    def __init__(self) -> None:
+        super().__init__("Unable to perform excessively large batch operation.")
+
+
+def check_size(records: Sequence[MetadataRecord]) -> None:
+    """Raise TooManyRecords if the records of one request are more than Kafka's MAX_RECORDS_PER_USER_OP."""
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        raise TooManyRecords
 
 
 class Refused(Exception):

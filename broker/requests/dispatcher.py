@@ -21,6 +21,7 @@ from broker.requests.context import ClientConnection, CloseConnection, PartlySer
 from broker.requests.error_code_map import error_code_of
 from broker.requests.error_reply import error_reply
 from broker.requests.served_api import CannotLoad, ServedApi
+from metadata.decision import TooManyRecords
 from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import encode_response
 from protocol.headers import decode_request_header
@@ -298,10 +299,11 @@ class Dispatcher:
     ) -> list[Chunk]:
         """Return the error answer after a handler raised. Raises CloseConnection if the API has none."""
         code = error_code_of(error)
+        message = str(error) if isinstance(error, TooManyRecords) else None  # others may name files
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
             self._log_failure(served_by, error)
         try:
-            reply = error_reply(served_by.api, served_by.version, request, code)
+            reply = error_reply(served_by.api, served_by.version, request, code, message)
             if reply is not None:
                 return served_by.encode(correlation_id, reply if charge is None else charge.settle(reply))
         except Exception:

@@ -7,6 +7,7 @@ of its nearest listed ancestor.
 from __future__ import annotations
 
 from config.errors import ConfigError
+from metadata.decision import TooManyRecords
 from protocol.error_codes import ErrorCode
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
 from storage.errors import (
@@ -56,6 +57,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
     SourceUnreadable: ErrorCode.KAFKA_STORAGE_ERROR,
     RequestTimedOut: ErrorCode.REQUEST_TIMED_OUT,
+    TooManyRecords: ErrorCode.POLICY_VIOLATION,
     TooMuchToOpen: ErrorCode.MESSAGE_TOO_LARGE,
     TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
+from protocol.messages.alter_user_scram_credentials import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    AlterUserScramCredentialsResult,
+)
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from protocol.messages.elect_leaders import ELECT_LEADERS
 from protocol.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
@@ -22,29 +26,42 @@ _REPEATED = (LIST_PARTITION_REASSIGNMENTS.key,)
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 
 
-def error_reply(api: Api, version: int, request: Struct, code: ErrorCode) -> Struct | None:
-    """Return a response with `code` in each error field, or None if the response has no such field."""
+def error_reply(api: Api, version: int, request: Struct, code: ErrorCode, message: str | None = None) -> Struct | None:
+    """Return a response with `code` in each error field, or None if the response has no such field.
+
+    `message` goes into the fields for messages, which otherwise are null.
+    """
     reply = api.response()
-    placed = _fill(reply, version, request, code)
+    if api.key == ALTER_USER_SCRAM_CREDENTIALS.key:  # one result for a user, who may be in both arrays of the request
+        users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+        reply.results = [
+            AlterUserScramCredentialsResult(user=each, error_code=code, error_message=message) for each in users
+        ]
+        return reply
+    placed = _fill(reply, version, request, code, message)
     if api.key in _BOTH:
-        placed = _fill_items(reply, version, request, code) or placed
+        placed = _fill_items(reply, version, request, code, message) or placed
     elif api.key in _REPEATED:
-        _fill_items(reply, version, request, code, bare=True)
+        _fill_items(reply, version, request, code, message, bare=True)
     return reply if placed else None
 
 
-def _fill(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
+def _fill(
+    target: Struct, version: int, source: object, code: ErrorCode, message: str | None, *, bare: bool = False
+) -> bool:
     """Set `code` in a struct, or else in the structs of its arrays. Returns whether there was a field for it."""
     fields = [field for field in target.struct_type.fields if version in field.versions]
     if any(field.name == "error_code" for field in fields):
         target.error_code = code
         if any(field.name == "error_message" and version in field.nullable for field in fields):
-            target.error_message = None
+            target.error_message = message
         return True
-    return _fill_items(target, version, source, code, bare=bare)
+    return _fill_items(target, version, source, code, message, bare=bare)
 
 
-def _fill_items(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
+def _fill_items(
+    target: Struct, version: int, source: object, code: ErrorCode, message: str | None, *, bare: bool = False
+) -> bool:
     """Set `code` in the arrays of a struct, with an item for each of the source. Returns whether it had a field.
 
     `bare`: repeat also items without an error field.
@@ -60,7 +77,7 @@ def _fill_items(target: Struct, version: int, source: object, code: ErrorCode, *
         for item in getattr(source, like) or ():
             mirrored = element()
             _copy_identity(mirrored, item)
-            _fill(mirrored, version, item, code, bare=bare)
+            _fill(mirrored, version, item, code, message, bare=bare)
             items.append(mirrored)
         setattr(target, field.name, items)
         placed = True

@@ -80,7 +80,7 @@ class DelegationTokens:
     def _sweep(self) -> None:
         expired = expired_tokens(self._image, self._clock.now_ms(), _MOST_SWEPT)
         assert self._controller is not None
-        swept = self._controller.submit(expired)
+        swept = self._controller.submit(expired, of_request=False)
         if len(expired) < _MOST_SWEPT:
             self._timers.call_later(self._sweep_ms, self._sweep)
         else:  # there may be more: go on when these are on disk

@@ -8,9 +8,12 @@ from broker.metadata_publisher import HOSTED_PER_TURN
 from metadata.configs import alter_config
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
+from metadata.decision import TooManyRecords
 from metadata.delete_topics import TopicReference
+from metadata.framing import new_record
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
+from protocol.messages.cluster_metadata import ConfigRecord
 from runtime.ids import random_id
 from storage.errors import LogOffline
 from tests.support.controllers import ControllerHarness
@@ -69,6 +72,21 @@ def test_validation_writes_nothing(harness: ControllerHarness):
     assert (topic.error_code, partitions.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
     assert len(harness.log.batches) == 1
     assert list(harness.partitions.hosted) == [("a", 0)]
+
+
+def test_request_with_too_many_records_changes_nothing(harness: ControllerHarness):
+    """One request is one batch of at most 10,000 records. The broker's own changes have no limit."""
+    controller, end = harness.controller, harness.controller.last_offset
+    topics = [NewTopic(f"t{number}", 1, 1) for number in range(5_001)]  # a record each, and one of the partition
+    with pytest.raises(TooManyRecords, match="Unable to perform excessively large batch operation"):
+        controller.create_topics(topics).result()
+    with pytest.raises(TooManyRecords):
+        controller.create_topics(topics, validate_only=True)
+    assert (controller.last_offset, controller.image.topic("t0")) == (end, None)
+    records = [new_record(30, ConfigRecord, resource_type=2, resource_name="a", name="b", value="c")] * 10_001
+    controller.submit(records[1:])
+    controller.submit(records, of_request=False)
+    assert controller.last_offset == end + 20_001
 
 
 def test_failed_append_changes_nothing(harness: ControllerHarness):
