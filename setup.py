@@ -28,6 +28,7 @@ NOT_INSTALLED = ["tools.site", "tools.site.*"]  # it builds the documentation fr
 #: tests use so far (docs/decisions/clients.md).
 NOT_INSTALLED_MODULES = (
     "broker/membership/*.py",
+    "broker/replication/*.py",
     "broker/network/outbound_*.py",
     "broker/observability/metrics/docs.py",
     "broker/requests/api_docs.py",

@@ -73,7 +73,7 @@ def _delete(
             try:
                 answer.low_watermark = partition.delete_records(before_offset)
             except Exception as error:
-                answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                answer.error_code = error_code_of(error) if partition.hosted else partition.absence
 
         deletion = appends.in_order(partition, delete)
         if deletion is not None:

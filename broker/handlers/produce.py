@@ -229,7 +229,7 @@ def _set_offset(answer: Struct, result: AppendResult) -> None:
 
 def _set_error(answer: Struct, partition: Partition, error: Exception, is_one_batch: bool) -> None:
     """Fill in the answer for records that the log refused."""
-    answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer.error_code = error_code_of(error) if partition.hosted else partition.absence
     if not isinstance(error, _WITHOUT_LOG_START) and (is_one_batch or not isinstance(error, InvalidRecords)):
         answer.log_start_offset = partition.log_start_offset
     if isinstance(error, AppendRefused) and error.record_errors:

@@ -55,6 +55,7 @@ READ_COMMITTED = 1
 
 #: Before this version a failed disk is reported as NOT_LEADER_OR_FOLLOWER, so that clients look for another (KIP-112).
 _FIRST_VERSION_WITH_STORAGE_ERROR = 6
+_FIRST_VERSION_WITH_EPOCH = 15  # of the follower's registration (KIP-903)
 _FIRST_VERSION_WITH_LEADER = 16
 _NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error for a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -90,6 +91,7 @@ class FetchAttempt:
         "_may_read",
         "_min_bytes",
         "_names_leaders",
+        "_replica_epoch",
         "_replica_id",
         "_services",
         "_to_log_end",
@@ -109,6 +111,9 @@ class FetchAttempt:
         self._wanted = list(context.partitions.values())
         self._incremental = context.session is not None
         self._replica_id = replica_id
+        self._replica_epoch: int = (
+            request.replica_state.replica_epoch if self._version >= _FIRST_VERSION_WITH_EPOCH else -1
+        )
         self._to_log_end = replica_id != _CONSUMER
         self._committed = request.isolation_level == READ_COMMITTED and not self._to_log_end
         self._max_bytes: int = min(request.max_bytes, self._services.config.get_int("fetch.max.bytes"))
@@ -205,14 +210,16 @@ class FetchAttempt:
         self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
     ) -> FetchedData | None:
         """Return the answer for one partition; None if a session's client knows all of it."""
-        if self._replica_id >= 0:
-            known = wanted.current_leader_epoch >= 0
-            return failed_data(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
             return failed_data(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
         epoch = wanted.current_leader_epoch
         if epoch >= 0 and epoch != partition.leader_epoch:
             return self._say_leader(partition, failed_data(wanted, partition.check_leader_epoch(epoch)))
+        replica_id = self._replica_id
+        if replica_id >= 0 and not partition.is_follower(replica_id, self._replica_epoch):
+            return failed_data(
+                wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
         try:
             log = partition.log
             high_watermark = log.high_watermark
@@ -234,6 +241,8 @@ class FetchAttempt:
                 records = log.read(
                     fetch_offset, max_bytes if max_bytes < limit_bytes else limit_bytes, end_offset, one_batch
                 )
+            if replica_id >= 0 and diverging is None:
+                partition.follower_fetched(replica_id, self._replica_epoch, fetch_offset, wanted.follower_start)
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else aborted_in(log, fetch_offset, records)

@@ -46,6 +46,7 @@ class FetchedPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower_start",
         "high_watermark",
         "index",
         "last_fetched_epoch",
@@ -65,6 +66,8 @@ class FetchedPartition:
         self.max_bytes: int = requested.partition_max_bytes
         self.current_leader_epoch: int = requested.current_leader_epoch
         self.last_fetched_epoch: int = requested.last_fetched_epoch
+        #: The follower's log start offset; -1 for a consumer.
+        self.follower_start: int = requested.log_start_offset
 
     def update(self, requested: Struct) -> None:
         """Store the new values of an incremental fetch."""
@@ -72,6 +75,7 @@ class FetchedPartition:
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
+        self.follower_start = requested.log_start_offset
 
     def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> bool:
         """Do `update` and `note_answer` for a fetch of this partition alone; return whether offsets have changed."""

@@ -67,6 +67,7 @@ class Partition:
         "_offline",
         "_opener",
         "_wake",
+        "absence",
         "hosted",
         "index",
         "internal",
@@ -111,8 +112,9 @@ class Partition:
         self.isr = isr
         #: Whether clients may not write to the topic: __consumer_offsets, __transaction_state, __share_group_state.
         self.internal = internal
-        #: False once the topic is deleted.
+        #: False once the topic is deleted, or another broker leads. Then `absence` is what requests are answered.
         self.hosted = True
+        self.absence = ErrorCode.NONE
         #: Appends that wait for a batch that is being opened; usually None. See broker/replicas/append_scheduler.py.
         self.queue: AppendQueue | None = None
         self._wake = wake
@@ -152,6 +154,11 @@ class Partition:
             return self.log
         except LogOffline:
             return None
+
+    def leave(self, absence: ErrorCode) -> None:
+        """Serve the partition no longer, and wake waiting requests, which are answered `absence`."""
+        self.hosted, self.absence = False, absence
+        self._wake(self)
 
     def set_offline(self, offline: OfflineLog) -> None:
         """Stop using the log: its directory has failed."""
@@ -243,6 +250,13 @@ class Partition:
         """
         in_sync, replicas = len(self.isr), len(self.replicas)
         return in_sync < replicas and in_sync < min(self.log_config.min_insync_replicas, replicas)
+
+    def is_follower(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether a broker, in that registration, has a replica: none but this one has."""
+        return False
+
+    def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """Note that a follower has all records below `offset`. Only a partition that others follow keeps it."""
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
         """Compare a client's current leader epoch with ours; negative epochs are not compared (KIP-320)."""

@@ -150,11 +150,24 @@ class Partitions:
             internal=topic in INTERNAL_TOPICS,
             wake=self._wake,
         )
-        self._by_name.setdefault(topic, {})[index] = partition
-        self._names[topic_id] = topic
-        self._ids[topic] = topic_id
+        self.add(partition)
         self.lead(partition, leader_epoch)
         return partition
+
+    def add(self, partition: Partition) -> None:
+        """Serve a partition, which may take the place of another object for it."""
+        topic, topic_id = partition.topic, partition.topic_id
+        self._by_name.setdefault(topic, {})[partition.index] = partition
+        self._elsewhere.get(topic, set()).discard(partition.index)
+        self._names[topic_id] = topic
+        self._ids[topic] = topic_id
+
+    def give_up(self, partition: Partition) -> None:
+        """Serve a partition no longer, because another process leads it: requests get NOT_LEADER_OR_FOLLOWER."""
+        if self.get(partition.topic, partition.index) is partition:
+            del self._by_name[partition.topic][partition.index]
+        self.note_remote(partition.topic, partition.topic_id, partition.index)
+        partition.leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def note_remote(self, topic: str, topic_id: bytes, index: int) -> None:
         """Record that another worker has a partition."""
@@ -228,8 +241,7 @@ class Partitions:
             self._elsewhere.pop(topic, None)
         for index, partition in self._by_name.pop(topic, {}).items():
             self._logs.delete(topic, index, uuid.uuid4().hex, self._clock.now_ms())
-            partition.hosted = False
-            self._wake(partition)
+            partition.leave(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def lead(self, partition: Partition, leader_epoch: int) -> None:
         """Lead a partition in that epoch, if its disk works."""

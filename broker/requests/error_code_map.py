@@ -37,6 +37,18 @@ class RequestTimedOut(Exception):
     """The time-out of a request is 0 or less: nothing was done."""
 
 
+class NotCommitted(Exception):
+    """Records are in the leader's log, and it is not known that all in-sync replicas have them.
+
+    `code` is REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER or NOT_ENOUGH_REPLICAS_AFTER_APPEND. The records may still be
+    committed.
+    """
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
 ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     ConfigError: ErrorCode.INVALID_CONFIG,
     CorruptBatch: ErrorCode.CORRUPT_MESSAGE,
@@ -70,6 +82,8 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
 
 def error_code_of(error: BaseException) -> ErrorCode:
     """Return the code of an exception; UNKNOWN_SERVER_ERROR for an unexpected one."""
+    if isinstance(error, NotCommitted):
+        return error.code
     for kind in type(error).__mro__:
         code = ERROR_CODES.get(kind)
         if code is not None:

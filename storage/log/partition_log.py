@@ -58,8 +58,21 @@ class PartitionLog(ReplicaLog):
         opens = opens or config.limits_records
         #: Whether a batch is validated by its header alone and keeps its timestamps.
         self._plain = not (opens or config.log_append_time)
-        #: Whether an append leaves the records unchanged, except for their offsets, and needs no flush.
-        self.appends_at_once = not config.log_append_time and config.flush_messages == LONG_MAX
+        self._note_waits()
+
+    def _note_waits(self) -> None:
+        config = self._config
+        waits = self.replicated or config.flush_messages != LONG_MAX
+        #: Whether an append leaves the records unchanged, except for their offsets, and waits for nothing.
+        self.appends_at_once = not waits and not config.log_append_time
+
+    def begin_replication(self, high_watermark: int) -> None:
+        super().begin_replication(high_watermark)
+        self._note_waits()
+
+    def end_replication(self) -> None:
+        super().end_replication()
+        self._note_waits()
 
     # -- append ------------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ class ReplicaLog(LocalLog):
         now_ms: int,
         topic_id: bytes | None = None,
     ) -> None:
+        #: With other replicas `advance_high_watermark` moves the high watermark; otherwise it is the log end offset.
+        self.replicated = False
         super().__init__(
             directory,
             path,
@@ -74,8 +76,6 @@ class ReplicaLog(LocalLog):
         self.leader_epochs = leader_epochs
         #: Offsets of the existing producer snapshots, ascending.
         self.snapshots = snapshots
-        #: With other replicas `advance_high_watermark` moves the high watermark; otherwise it is the log end offset.
-        self.replicated = False
         self.high_watermark = self.last_stable_offset = log_end_offset
         self._epoch = -1
         self._move_stable_offset()

@@ -102,8 +102,8 @@ class PartitionMarkers:
         return code if safe is None else safe.then(lambda _: code)
 
     def _append(self, marker: Marker, partition: Partition) -> ErrorCode:
-        if not partition.hosted:  # deleted during the flush
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not partition.hosted:  # deleted during the flush, or led by another broker
+            return partition.absence
         if partition.is_under_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         now_ms = self._clock.now_ms()

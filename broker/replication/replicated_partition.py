@@ -1,0 +1,210 @@
+"""A partition with several replicas that this broker leads. Kafka's Partition, as the leader's side of it.
+
+`replication/leading.py` decides; here its decisions move the log's high watermark, end the waits of producers and
+fetches, and ask for changes of the ISR. An object stands for one term as leader, which may have several epochs. When
+another broker leads, `leave` ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from broker.replicas.partition import Partition
+from broker.replication.commits import Commits
+from metadata.partition_registration import PartitionRegistration
+from protocol.error_codes import ErrorCode
+from protocol.records.buffer import Buffer
+from replication.isr_changes import Answer, Outcome
+from replication.leading import UNKNOWN_BROKER_EPOCH, Brokers, LeaderState, Proposal
+from replication.partition_key import PartitionKey
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from storage.append.header_validation import AppendOrigin
+from storage.append.placing import PlacedBatch
+from storage.append.record_validation import Opened
+from storage.append.result import AppendResult
+from storage.log.partition_log import PartitionLog
+from storage.log_config import LogConfig
+
+#: Asks the controller for another ISR of a partition.
+Propose: TypeAlias = Callable[[PartitionKey, Proposal], None]
+
+
+class ReplicatedPartition(Partition):
+    """A partition that this broker leads and others follow.
+
+    Args:
+        log: the open log, whose replication has begun (`ReplicaLog.begin_replication`).
+        max_lag_ms: replica.lag.time.max.ms.
+        wake: called when records were appended or committed.
+        propose: called with each ISR to ask the controller for.
+    """
+
+    __slots__ = ("_brokers", "_clock", "_commits", "_max_lag_ms", "_propose", "leader")
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        registration: PartitionRegistration,
+        *,
+        node_id: int,
+        brokers: Brokers,
+        commits: Commits,
+        clock: Clock,
+        max_lag_ms: int,
+        internal: bool,
+        wake: Callable[[Partition], None],
+        propose: Propose,
+    ) -> None:
+        super().__init__(
+            log,
+            leader_id=node_id,
+            leader_epoch=registration.leader_epoch,
+            replicas=registration.replicas,
+            isr=registration.isr,
+            internal=internal,
+            wake=wake,
+        )
+        self._brokers = brokers
+        self._commits = commits
+        self._clock = clock
+        self._max_lag_ms = max_lag_ms
+        self._propose = propose
+        self.leader = self._begin(registration)
+
+    # -- the metadata log --------------------------------------------------------------------------------------------
+
+    def _begin(self, registration: PartitionRegistration) -> LeaderState:
+        """Begin an epoch of leadership at the log end. Raises LogOffline."""
+        log = self.log
+        super().lead(registration.leader_epoch)
+        self.replicas, self.isr = registration.replicas, registration.isr
+        return LeaderState(
+            self.leader_id,
+            self._brokers,
+            replicas=registration.replicas,
+            isr=registration.isr,
+            leader_epoch=registration.leader_epoch,
+            partition_epoch=registration.partition_epoch,
+            start_offset=log.log_end_offset,
+            high_watermark=log.high_watermark,
+            min_in_sync_replicas=log.config.min_insync_replicas,
+            max_lag_ms=self._max_lag_ms,
+            now_ms=self._clock.monotonic_ms(),
+        )
+
+    def lead_again(self, registration: PartitionRegistration) -> None:
+        """Begin another epoch of leadership. What waits goes on waiting: its records are still in the log."""
+        self.leader = self._begin(registration)
+        self._advance()
+
+    def change(self, registration: PartitionRegistration) -> None:
+        """Take over other replicas or another ISR in the same epoch of leadership."""
+        self.replicas = registration.replicas
+        moved = self.leader.change(
+            registration.replicas, registration.isr, registration.partition_epoch, *self._end_and_time()
+        )
+        self._take_over(moved)
+
+    def leave(self, absence: ErrorCode) -> None:
+        """End the waits of producers, too: whether their records are committed is not known."""
+        super().leave(absence)
+        self._commits.fail(absence)
+
+    # -- appends -----------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: Buffer,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        opened: Opened | None = None,
+        placed: PlacedBatch | None = None,
+    ) -> AppendResult:
+        result = super().append(records, now_ms, origin, opened, placed)
+        self._advance()
+        return result._replace(must_wait=True)  # also a repeated batch, which may not be committed yet
+
+    def when_committed(self, end_offset: int, timeout_ms: int) -> Deferred[None]:
+        """Resolve once all in-sync replicas have the records below `end_offset`. Fails with NotCommitted."""
+        committed = self._commits.wait(end_offset, self._clock.monotonic_ms() + max(timeout_ms, 0))
+        self._end_waits()
+        return committed
+
+    def is_under_min_isr(self) -> bool:
+        return not self.leader.has_enough_replicas
+
+    @property
+    def log_config(self) -> LogConfig:
+        return self.log.config
+
+    @log_config.setter
+    def log_config(self, config: LogConfig) -> None:
+        self.log.config = config
+        self.leader.min_in_sync_replicas = config.min_insync_replicas
+        self._advance()
+
+    # -- followers ---------------------------------------------------------------------------------------------------
+
+    def is_follower(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether a broker has a replica, and has not registered again since it sent the fetch (KIP-903)."""
+        if broker_id not in self.leader.followers:
+            return False
+        registered = self._brokers.broker_epoch(broker_id)
+        return registered is None or broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= registered
+
+    def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """Note that a follower has all records below `offset`: its fetch was read, and its log agrees with this one."""
+        moved = self.leader.fetched(broker_id, broker_epoch, offset, log_start_offset, *self._end_and_time())
+        if moved:
+            self._committed()
+        self._ask_for(self.leader.expansion(broker_id))
+
+    def check_lag(self) -> None:
+        """Ask for an ISR without the followers that lag. Call it each half of replica.lag.time.max.ms."""
+        self._ask_for(self.leader.shrinkage(*self._end_and_time()))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Take over what the controller made of a proposal."""
+        end_and_time = self._end_and_time()
+        if answer.outcome is Outcome.COMMITTED:
+            moved = self.leader.committed(answer.isr, answer.leader_epoch, answer.partition_epoch, *end_and_time)
+        elif answer.outcome is Outcome.REFUSED:
+            moved = self.leader.refused(answer.proposal.partition_epoch, *end_and_time)
+        else:
+            return  # the metadata log has a change that says more
+        self._take_over(moved)
+
+    def _ask_for(self, proposal: Proposal | None) -> None:
+        if proposal is not None:
+            self._propose((self.topic_id, self.index), proposal)
+
+    # -- the high watermark ------------------------------------------------------------------------------------------
+
+    def _end_and_time(self) -> tuple[int, int]:
+        return self.log.log_end_offset, self._clock.monotonic_ms()
+
+    def _take_over(self, moved: bool) -> None:
+        self.isr = _in_order(self.replicas, self.leader.isr.committed)
+        if moved:
+            self._committed()
+
+    def _advance(self) -> None:
+        if self.leader.advance(*self._end_and_time()):
+            self._committed()
+
+    def _committed(self) -> None:
+        """The high watermark has moved: consumers may read more, and producers get their answers."""
+        self.log.advance_high_watermark(self.leader.high_watermark)
+        self._wake(self)
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        had_enough = self.leader.had_enough_replicas
+        code = ErrorCode.NONE if had_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        self._commits.advance(self.leader.high_watermark, code)
+
+
+def _in_order(replicas: Iterable[int], isr: frozenset[int]) -> tuple[int, ...]:
+    return tuple(each for each in replicas if each in isr)
