@@ -1,16 +1,21 @@
-"""pybroker as a member of a cluster whose controller is Apache Kafka's."""
+"""pybroker as a member of a cluster: beside a broker of Apache Kafka, under a controller of Apache Kafka."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from metadata.loading import MetadataLoader
+from metadata.partition_registration import is_reserved_directory
+from protocol.records.batch import iter_batches
+from protocol.records.record import iter_batch_records
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker
+from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
 
 #: The controller forgets a broker without heartbeats after this time.
@@ -35,6 +40,25 @@ class KafkaController(KafkaBroker):
         }
 
 
+class OtherBroker(KafkaBroker):
+    """Apache Kafka as a broker alone."""
+
+    node_id = 2
+
+    def __init__(self, directory: Path, controller_port: int) -> None:
+        self._controller_port = controller_port
+        super().__init__(directory, {"broker.heartbeat.interval.ms": "300"})
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "broker",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+        }
+
+
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
     with KafkaController(tmp_path_factory.mktemp("controller")) as controller:
@@ -43,8 +67,18 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaContro
 
 @pytest.fixture(scope="module")
 def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
-    with MemberBroker(tmp_path_factory.mktemp("member"), controller.port) as member:
+    directory = tmp_path_factory.mktemp("member")
+    log_dirs = f"{directory}/logs,{directory}/more"
+    with MemberBroker(directory, controller.port, {"log.dirs": log_dirs}) as member:
         yield member
+
+
+@pytest.fixture(scope="module")
+def other(
+    controller: KafkaController, member: MemberBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OtherBroker]:
+    with OtherBroker(tmp_path_factory.mktemp("other"), controller.port) as other:
+        yield other
 
 
 @pytest.fixture
@@ -61,8 +95,8 @@ def create(admin: AdminClient, partitions: int = 1) -> str:
     return name
 
 
-def produce(member: MemberBroker, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": member.bootstrap, "enable.idempotence": True})
+def produce(broker: RunningBroker, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     failed: list[object] = []
     for number in range(count):
         producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
@@ -70,8 +104,8 @@ def produce(member: MemberBroker, topic: str, count: int) -> None:
     assert failed == []
 
 
-def consume(member: MemberBroker, topic: str, count: int) -> list[str]:
-    settings = {"bootstrap.servers": member.bootstrap, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
+def consume(broker: RunningBroker, topic: str, count: int) -> list[str]:
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
     consumer = Consumer(settings)
     try:
         consumer.subscribe([topic])
@@ -117,21 +151,51 @@ def test_partitions_of_one_replica_are_hosted(member: MemberBroker, admin: Admin
     assert consume(member, topic, 21)[-1] == "last"
 
 
+def test_brokers_of_both_kinds_are_one_cluster(member: MemberBroker, admin: AdminClient, other: OtherBroker) -> None:
+    """Clients find brokers, partitions and coordinators through either of them."""
+    topic = create(admin, partitions=8)
+    at_other = AdminClient({"bootstrap.servers": other.bootstrap})
+    eventually(lambda: topic in at_other.list_topics(timeout=10).topics)
+    found = [each.list_topics(topic, timeout=10) for each in (admin, at_other)]
+    brokers = [{each.id: each.port for each in metadata.brokers.values()} for metadata in found]
+    assert brokers == [{1: member.port, 2: other.port}] * 2
+    leaders = [{each.id: each.leader for each in metadata.topics[topic].partitions.values()} for metadata in found]
+    assert leaders[0] == leaders[1]
+    assert set(leaders[0].values()) == {1, 2}
+    produce(member, topic, 50)
+    assert sorted(consume(other, topic, 50)) == sorted(map(str, range(50)))
+    eventually(lambda: _directories(member, topic), until=lambda ids: len(ids) == 4 and len(set(ids.values())) == 2)
+
+
+def _directories(member: MemberBroker, topic: str) -> dict[int, bytes]:
+    """Return the assigned log directories of the partitions that the member has, by the log of the controller."""
+    loader = MetadataLoader()
+    data = (member.log_dir / "__cluster_metadata-0" / "00000000000000000000.log").read_bytes()
+    for position, header in iter_batches(data):
+        if not header.is_control:
+            for record in iter_batch_records(memoryview(data)[position : position + header.size_bytes], header):
+                assert record.value is not None
+                loader.feed_value(record.value)
+    partitions = loader.image.topics_by_name[topic].partitions
+    found = {index: each.directory_of(1) for index, each in partitions.items() if 1 in each.replicas}
+    return {index: each for index, each in found.items() if not is_reserved_directory(each)}
+
+
 def test_member_outlives_a_restart_of_its_controller(
-    controller: KafkaController, member: MemberBroker, admin: AdminClient
+    controller: KafkaController, member: MemberBroker, admin: AdminClient, other: OtherBroker
 ) -> None:
-    topic = create(admin)
+    topic = create(admin, partitions=4)
     controller.kill()
     produce(member, topic, 5)  # partitions are served meanwhile
     controller.start()
     assert create(admin) != topic
-    assert consume(member, topic, 5) == ["0", "1", "2", "3", "4"]
+    assert sorted(consume(member, topic, 5)) == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("how", ["clean", "killed"])
-def test_member_starts_again(member: MemberBroker, admin: AdminClient, how: str) -> None:
+def test_member_starts_again(member: MemberBroker, admin: AdminClient, other: OtherBroker, how: str) -> None:
     """Its old session lives on for a while, and the controller refuses the new registration until then."""
-    topic = create(admin)
+    topic = create(admin, partitions=4)
     produce(member, topic, 5)
     if how == "clean":
         assert member.stop() == 0
@@ -140,5 +204,5 @@ def test_member_starts_again(member: MemberBroker, admin: AdminClient, how: str)
     else:
         member.kill()
     member.start()
-    assert consume(member, topic, 5) == ["0", "1", "2", "3", "4"]
+    assert sorted(consume(member, topic, 5)) == ["0", "1", "2", "3", "4"]
     assert create(admin) != topic
