@@ -81,6 +81,11 @@ class MetadataLog:
         return self._bytes_since_snapshot
 
     @property
+    def may_be_covered(self) -> bool:
+        """Whether all records are on the disk. A snapshot beyond the end of the log would be ignored."""
+        return self.partition_log.directory.is_online and self.partition_log.recovery_point == self.end_offset
+
+    @property
     def voters(self) -> tuple[int, ...]:
         """The voters of the quorum, if the directory names them: under kraft.version 0 it may not."""
         if self.quorum.voters is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -57,12 +58,33 @@ class Limits(msgspec.Struct, frozen=True):
         return count
 
 
+class SnapshottedLog(Protocol):
+    """A metadata log of which snapshots are written: that of a controller, or a member's copy."""
+
+    @property
+    def partition_log(self) -> PartitionLog: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def bytes_since_snapshot(self) -> int:
+        """The bytes that were read or appended since the newest snapshot."""
+
+    @property
+    def may_be_covered(self) -> bool:
+        """Whether a snapshot of the image may be written now: a power failure would not lose what it covers."""
+
+    def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
+        """Return a snapshot of the image, which is that of the log; None if the last snapshot is as new."""
+
+
 class MetadataRetention:
-    """Used on the event loop's thread. Call `check` whenever the log was synced."""
+    """Used on the event loop's thread. Call `check` whenever the log was synced, or a member has applied records."""
 
     def __init__(
         self,
-        metadata_log: MetadataLog,
+        metadata_log: SnapshottedLog,
         image: MetadataImage,
         config: BrokerConfig,
         offload: ThreadPool,
@@ -86,8 +108,7 @@ class MetadataRetention:
         """
         now_ms = self._now_ms()
         partition_log = self._log.partition_log
-        is_on_disk = partition_log.directory.is_online and partition_log.recovery_point == self._log.end_offset
-        if self._running or not is_on_disk or not self._is_due(now_ms):
+        if self._running or not self._is_due(now_ms) or not self._log.may_be_covered:
             return
         self._last_ms = now_ms
         self._long_start = False

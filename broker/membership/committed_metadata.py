@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.membership.observed_log import ObservedMetadataLog
-from controller.metadata_snapshot import Snapshot
+from controller.metadata_snapshot import Snapshot, SnapshotId, build_snapshot
 from controller.quorum import Features, features_of
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replacement import replace_image
 from metadata.replay import Delta
+from metadata.snapshot import image_records
+from storage.log.partition_log import PartitionLog
 
 
 class CommittedMetadata:
@@ -29,13 +31,13 @@ class CommittedMetadata:
     def __init__(self, metadata_log: ObservedMetadataLog) -> None:
         self.log = metadata_log
         self.is_paused = False
-        self.epoch = 0
         self._loader = MetadataLoader()
         self.image: MetadataImage = self._loader.image
         self._publish: Callable[[Delta], None] | None = None
         self._high_watermark = -1
         self._read_to = 0
         self._applied_to = 0
+        self._epoch = self._timestamp_ms = 0
         self._skipped: tuple[Snapshot, int] | None = None
         snapshot = metadata_log.newest_snapshot()
         if snapshot is not None:
@@ -61,6 +63,43 @@ class CommittedMetadata:
         """Return the feature levels in force, and the offset at which they are valid."""
         return features_of(self.image, self.log.quorum.kraft_version, self.last_offset)
 
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    @property
+    def partition_log(self) -> PartitionLog:
+        return self.log.partition_log
+
+    @property
+    def path(self) -> str:
+        return self.log.partition_log.path
+
+    @property
+    def bytes_since_snapshot(self) -> int:
+        """The bytes that were read since the newest snapshot."""
+        return self.log.bytes_since_snapshot
+
+    @property
+    def may_be_covered(self) -> bool:
+        """Whether a snapshot may be written. One beyond the end of the log replaces the log at the next start."""
+        return self.log.partition_log.directory.is_online and not self.is_paused
+
+    def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
+        """Return a snapshot of the image; None if the last one is as new."""
+        if self._applied_to <= self.log.snapshot_id.end_offset:
+            return None
+        self.log.snapshot_id = SnapshotId(self._applied_to, self._epoch)
+        self.log.bytes_since_snapshot = 0
+        data = build_snapshot(
+            image_records(image),
+            now_ms,
+            epoch=self._epoch,
+            last_contained_ms=self._timestamp_ms,
+            quorum=self.log.quorum,
+        )
+        return self.log.snapshot_id, data
+
+    # -- applying ----------------------------------------------------------------------------------------------------
+
     def publish_to(self, publish: Callable[[Delta], None]) -> None:
         """Call `publish(delta)` after each later change."""
         self._loader.take_delta()
@@ -82,10 +121,9 @@ class CommittedMetadata:
         for record in self.log.read(self._read_to, high_watermark):
             if record.value is not None:
                 feed(record.value)
-            self.epoch = record.epoch
             self._read_to = record.offset + 1
             if not self._loader.in_transaction:
-                self._applied_to = self._read_to
+                self._applied_to, self._epoch, self._timestamp_ms = self._read_to, record.epoch, record.timestamp_ms
         if self._publish is not None and self._applied_to > before:
             self._publish(self._loader.take_delta())
         return self._applied_to > before
@@ -110,4 +148,4 @@ class CommittedMetadata:
             self._loader.feed_value(value)
         self.image = self._loader.image
         self._read_to = self._applied_to = end_offset
-        self.epoch = self.log.snapshot_id.epoch
+        self._epoch = self.log.snapshot_id.epoch

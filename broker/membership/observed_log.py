@@ -47,12 +47,14 @@ class ObservedMetadataLog:
     """The log that `replication.observing` writes. `quorum` has the voters as far as records were read.
 
     `snapshot_id` is the newest snapshot; (0, 0) without one. `on_snapshot` is called with each that the leader sends.
+    `bytes_since_snapshot` counts what was read since then.
     """
 
     def __init__(self, partition_log: PartitionLog, now_ms: Callable[[], int]) -> None:
         self.partition_log = partition_log
         self.quorum = Quorum()
         self.snapshot_id = SnapshotId(0, 0)
+        self.bytes_since_snapshot = 0
         self.on_snapshot: Callable[[Snapshot, int], None] = lambda snapshot, end_offset: None
         self._now_ms = now_ms
         self._fs = partition_log.directory.fs
@@ -117,12 +119,14 @@ class ObservedMetadataLog:
 
     def _use(self, snapshot: Snapshot, snapshot_id: SnapshotId) -> None:
         self.snapshot_id, self.quorum = snapshot_id, snapshot.quorum
+        self.bytes_since_snapshot = 0
 
     def read(self, offset: int, end_offset: int) -> Iterator[CommittedRecord]:
         """Yield the records from `offset` to below `end_offset`. Raises ProtocolError, RecordsError, LogOffline."""
         while offset < end_offset:
             part = self.partition_log.read(offset, READ_BYTES, end_offset)
             data = part if isinstance(part, bytes) else part.read()
+            self.bytes_since_snapshot += len(data)
             before = offset
             for position, header in iter_batches(data):
                 for record in iter_batch_records(memoryview(data)[position : position + header.size_bytes], header):

@@ -40,6 +40,7 @@ from broker.replicas.cordoned_dirs import KEY as CORDONED_KEY
 from broker.services import MemberServices
 from config import ConfigError
 from config.tls_context import TlsError
+from controller.metadata_retention import MetadataRetention
 from replication.lifecycle import BrokerLifecycle, LifecycleState
 from replication.observing import Endpoint, Observer
 from runtime.deferred import outcome
@@ -229,6 +230,7 @@ class MemberProcess(CoordinatorProcess):
             self._lifecycle.note_applied(self._committed.last_offset)
         if self._forwarder is not None:
             self._forwarder.learn_versions()
+            self.metadata_retention.check()
         self._progress.changed()
 
     def _on_failure(self, reason: str) -> None:
@@ -257,6 +259,9 @@ class MemberProcess(CoordinatorProcess):
         self._enforce_quotas()
         self.delegation_tokens = DelegationTokens(config, self.metadata, None, clock, self.timers)
         self.features = self._committed
+        self.metadata_retention = MetadataRetention(
+            self._committed, self._committed.image, config, self.offload, clock.now_ms
+        )
         self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self._forwarder = EnvelopeForwarder(

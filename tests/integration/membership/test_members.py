@@ -10,7 +10,8 @@ import pytest
 
 from metadata.create_topics import NewTopic
 from metadata.framing import new_record
-from metadata.image import ResourceType
+from metadata.image import Endpoint, ResourceType
+from metadata.registration import NodeIdentity, register_broker, unfence_broker
 from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
@@ -21,6 +22,7 @@ from protocol.messages.describe_quorum import DESCRIBE_QUORUM
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
 from tests.integration.membership.fake_controller import FakeController, fake_controller
@@ -130,6 +132,47 @@ def test_snapshot_replaces_the_image(controller: FakeController, member: MemberB
     member.start()
     with WireClient(HOST, member.port) as again:
         assert sorted(topics(again)) == ["kept", "new"]
+
+
+def test_member_writes_snapshots_of_its_own(controller: FakeController, tmp_path: Path) -> None:
+    """Else its copy of the log would grow forever, and each start would read all of it."""
+    few = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+    with MemberBroker(tmp_path, controller.port, few) as member:
+        controller.create(NewTopic("orders", 3, 1))
+        log_path = member.log_dir / "__cluster_metadata-0"
+        end_offset = controller.end_offset
+        eventually(
+            lambda: max((int(each.name[:20]) for each in log_path.glob("*.checkpoint")), default=0), equal_to=end_offset
+        )
+        member.kill()
+        member.start()
+        with WireClient(HOST, member.port) as client:
+            assert len(topics(client)["orders"].partitions) == 3
+        assert not controller.named(FETCH_SNAPSHOT)
+
+
+def test_partitions_of_other_brokers_are_led_elsewhere(controller: FakeController, client: WireClient) -> None:
+    """Clients with old metadata get an error by which they ask for the leader."""
+    node = NodeIdentity(2, bytes(16))
+    endpoint = Endpoint("PLAINTEXT", "192.0.2.7", 9092, 0)
+    controller.write(
+        register_broker(controller.image, node, controller.end_offset, [endpoint], "r2", [bytes(15) + b"\7"])
+    )
+    controller.write(unfence_broker(controller.image, 2))
+    controller.create(NewTopic("orders", assignments=((0, (2,)), (1, (1,)))))
+    eventually(lambda: len(topics(client, "orders")["orders"].partitions), equal_to=2, retried=KeyError)
+    answer = client.call(METADATA, 12, topics=None)
+    assert [(each.node_id, each.host, each.rack) for each in answer.brokers][1] == (2, "192.0.2.7", "r2")
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 2)]
+
+    def codes() -> dict[int, int]:
+        offsets = client.call(
+            LIST_OFFSETS, 7, replica_id=-1, topics=[ListOffsetsTopic(name="orders", partitions=asked)]
+        )
+        return {each.partition_index: each.error_code for each in offsets.topics[0].partitions}
+
+    absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    eventually(codes, equal_to={0: ErrorCode.NOT_LEADER_OR_FOLLOWER, 1: ErrorCode.NONE, 2: absent})
 
 
 def test_forwarded_requests_carry_the_client(controller: FakeController, client: WireClient) -> None:
