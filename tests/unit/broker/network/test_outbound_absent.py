@@ -10,8 +10,8 @@ import sys
 from pybroker.engine_process import enter
 enter()
 import broker.main, broker.lifecycle, broker.workers.supervisor
-absent = "broker.network.outbound", "broker.membership", "broker.replication", "client", "config.membership", "replication"
-absent += ("security.sasl.c",)
+absent = "broker.network.outbound", "broker.membership", "broker.replication", "client", "config.membership"
+absent += "replication", "security.sasl.c"
 print([name for name in sys.modules if name.startswith(absent)])
 """
 
