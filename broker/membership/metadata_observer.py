@@ -50,6 +50,7 @@ class MetadataObserver:
         self._on_fatal = on_fatal
         self._timer: Timer | None = None
         self._is_closed = False
+        self._logged_epoch = -1
         self._log = LimitedLog(log, per_second=1)
 
     @property
@@ -100,7 +101,6 @@ class MetadataObserver:
         if self._is_closed:
             return
         now_ms = self._clock.monotonic_ms()
-        before = self._observer.endpoint
         try:
             self._observer.answered(answered.result().fields, now_ms)
         except CannotObserve as error:
@@ -113,15 +113,22 @@ class MetadataObserver:
         except (StorageError, OSError) as error:
             self._fail(f"the metadata log cannot be written: {error}")
             return
-        if self._observer.endpoint not in (None, before):
-            log.info(
-                "Controller %d leads the metadata log in epoch %d, at %s:%d",
-                self._observer.leader_id,
-                self._observer.leader_epoch,
-                *(self._observer.endpoint or ("", 0)),
-            )
+        self._log_leader()
         self.apply()
         self._step()
+
+    def _log_leader(self) -> None:
+        """Log a new leader once: while it is down, other controllers still name it."""
+        observer, endpoint = self._observer, self._observer.endpoint
+        if endpoint is not None and self._logged_epoch < observer.leader_epoch:
+            self._logged_epoch = observer.leader_epoch
+            where = f"{endpoint.host}:{endpoint.port}"
+            log.info(
+                "Controller %d leads the metadata log in epoch %d, at %s",
+                observer.leader_id,
+                observer.leader_epoch,
+                where,
+            )
 
     def _fail(self, reason: str) -> None:
         self.close()

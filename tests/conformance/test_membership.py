@@ -7,8 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from metadata.loading import MetadataLoader
 from metadata.partition_registration import is_reserved_directory
@@ -17,7 +28,18 @@ from protocol.records.record import iter_batch_records
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+#: The controller listener needs a login, and all nodes have an authorizer.
+_SECURED = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": f'{_PLAIN} username="node" password="n" user_node="n";',
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:node;User:ANONYMOUS",
+}
 #: The controller forgets a broker without heartbeats after this time.
 _SESSION_MS = 1500
 
@@ -37,6 +59,7 @@ class KafkaController(KafkaBroker):
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://{HOST}:{self.port}",
             "broker.session.timeout.ms": str(_SESSION_MS),
+            **_SECURED,
         }
 
 
@@ -56,6 +79,7 @@ class OtherBroker(KafkaBroker):
             "controller.quorum.bootstrap.servers": f"{HOST}:{self._controller_port}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            **_SECURED,
         }
 
 
@@ -68,8 +92,15 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaContro
 @pytest.fixture(scope="module")
 def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
     directory = tmp_path_factory.mktemp("member")
-    log_dirs = f"{directory}/logs,{directory}/more"
-    with MemberBroker(directory, controller.port, {"log.dirs": log_dirs}) as member:
+    port, login = free_port(), free_port()
+    properties = {
+        **_SECURED,
+        "listeners": f"PLAINTEXT://{HOST}:{port},LOGIN://{HOST}:{login}",
+        "listener.name.login.plain.sasl.jaas.config": f'{_PLAIN} username="x" password="x" user_alice="a";',
+        "log.dirs": f"{directory}/logs,{directory}/more",
+    }
+    with MemberBroker(directory, controller.port, properties, port=port) as member:
+        member.login_port = login
         yield member
 
 
@@ -136,6 +167,28 @@ def test_requests_for_the_controller_are_forwarded(admin: AdminClient) -> None:
     eventually(retention, equal_to="123456")
     admin.delete_topics([topic])[topic].result(30)
     eventually(lambda: topic in admin.list_topics(timeout=10).topics, equal_to=False)
+
+
+def test_controller_checks_the_access_of_clients(member: MemberBroker, admin: AdminClient) -> None:
+    """The envelope names the client's principal, which may create only what an access control entry allows."""
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    user = {"sasl.username": "alice", "sasl.password": "a"}
+    alice = AdminClient({"bootstrap.servers": f"{HOST}:{member.login_port}", **login, **user})
+    name = uuid.uuid4().hex
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        alice.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    allowed = AclBinding(
+        ResourceType.TOPIC,
+        name,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.CREATE,
+        AclPermissionType.ALLOW,
+    )
+    admin.create_acls([allowed])[allowed].result(30)
+    alice.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    eventually(lambda: name in admin.list_topics(timeout=10).topics)
 
 
 def test_partitions_of_one_replica_are_hosted(member: MemberBroker, admin: AdminClient) -> None:

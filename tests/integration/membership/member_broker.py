@@ -13,10 +13,18 @@ class MemberBroker(OurBroker):
     """pybroker as a member of the cluster whose controller listens on `controller_port`."""
 
     kind = "member"
+    login_port = 0  # of a second listener, where a test has one
 
-    def __init__(self, directory: Path, controller_port: int, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        controller_port: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+    ) -> None:
         self._controller_port = controller_port
-        super().__init__(directory, properties)
+        super().__init__(directory, properties, port=port)
 
     def _own_properties(self) -> dict[str, str]:
         return {
