@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 
@@ -155,3 +156,35 @@ def test_a_member_without_a_session_slot_is_rejected_late(start_broker: StartBro
         began = time.monotonic()
         assert fetch(client, 0, asked, max_wait_ms=400) == "SHARE_SESSION_LIMIT_REACHED []"
         assert time.monotonic() - began >= 0.4
+
+
+def test_records_between_stored_ones_were_not_acquired(pair: Pair, name: str) -> None:
+    """After a restart they are past the acquired records, until a member acquires them."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            for _ in range(3):
+                client.produce(name, batch(*[b"v"] * 5))
+            client.join(name)
+            settled(broker, lambda: _is_initialized(client))
+            state_epoch = int(client.summarize().split()[1])
+            steps = [client.write(state_epoch, 0, 0, (3, 4, 0, 1), (8, 9, 0, 1))]
+
+            def acquired() -> None:
+                told = fetch(client, 0, {client.topic_id: {0: []}}, share_acquire_mode=1, max_records=1)
+                assert "(0, 0, 1)" in told, told
+
+            settled(broker, acquired)
+            ranges = [(first, last) for first in range(11) for last in range(10, first - 1, -1)]
+            epochs = count(1)
+            for first, last in ranges:
+                acknowledged = acknowledge(client, next(epochs), {client.topic_id: {0: [(first, last, [2])]}})
+                steps.append(f"{first}-{last} {acknowledged}")
+            return [*steps, fetch(client, next(epochs), {})]
+
+    same(pair, play)
+
+
+def _is_initialized(client: ShareClient) -> None:
+    code, state_epoch, *_ = client.summarize().split()
+    assert (code, state_epoch == "-1") == ("NONE", False)

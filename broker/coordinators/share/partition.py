@@ -66,7 +66,7 @@ class InFlight:
         for batch in self._batches:
             if following < batch.first:
                 run = Run(following, batch.first - 1, RecordState.AVAILABLE, 0)
-                filled.append(Batch(run.first, run.last, [run]))
+                filled.append(Batch(run.first, run.last, [run], is_gap=True))
             filled.append(batch)
             following = batch.last + 1
         self._batches = filled
@@ -176,9 +176,10 @@ class InFlight:
                 continue
             if not self._batches:
                 raise bad_state("Batch record not found. The request batch offsets are not found in the cache.")
-            if first >= self.end_offset:
+            end_offset = self._known_end(last)
+            if first >= end_offset:
                 raise invalid("Batch record not found. The first offset in request is past acquired records.")
-            if last >= self.end_offset:
+            if last >= end_offset:
                 raise invalid("Batch record not found. The last offset in request is past acquired records.")
             for begin, end, kind in by_type(acknowledged, self.start_offset):
                 for batch in self._between(begin, end):
@@ -193,6 +194,17 @@ class InFlight:
                             changes.append(change)
                             planned = max(planned, change.last)
         return changes, renewals
+
+    def _known_end(self, last: int) -> int:
+        """Return the end of the last batch, among those up to an offset, that Kafka has in its cache.
+
+        Records between stored batches are in the cache once they are acquired. Those before the first one are other:
+        Kafka refuses them for their state.
+        """
+        place = bisect_right(self._batches, last, key=lambda batch: batch.first) - 1
+        while place > 0 and self._batches[place].is_untouched_gap:
+            place -= 1
+        return self._batches[place].last + 1
 
     def _between(self, first: int, last: int) -> Iterator[Batch]:
         place = max(bisect_right(self._batches, first, key=lambda batch: batch.first) - 1, 0)

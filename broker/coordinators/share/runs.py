@@ -51,12 +51,21 @@ def _first(run: Run) -> int:
 
 
 class Batch(msgspec.Struct):
-    """Records that were first acquired together. `is_split`: at some time they had different states."""
+    """Records that were first acquired together. `is_split`: at some time they had different states.
+
+    `is_gap`: they lie between stored batches, and were not acquired yet when the state was loaded.
+    """
 
     first: int
     last: int
     runs: list[Run]
     is_split: bool = False
+    is_gap: bool = False
+
+    @property
+    def is_untouched_gap(self) -> bool:
+        """Whether the records lie between stored ones, and none was acquired since."""
+        return self.is_gap and not any(run.count for run in self.runs)
 
     def between(self, first: int, last: int) -> Sequence[Run]:
         """Return the runs that have records from `first` to `last`."""
