@@ -1,6 +1,6 @@
 # The project's commands. `make` lists them. Each installs its dependencies once.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all test-times tests-bytecode prove lint docs dist fuzz soak bench bench-check demo lock audit clean
+.PHONY: help setup run test test-quick test-all test-times tests-bytecode prove lint docs dist fuzz simulate soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -73,6 +73,9 @@ lint: $(VENV)/.develop ## check style, types, import contracts and the Dockerfil
 
 fuzz: $(VENV)/.develop ## fuzz all readers of foreign bytes for FUZZ_MINUTES (10); Linux on x86-64
 	$(BIN)/python -m tests.fuzz --minutes $${FUZZ_MINUTES:-10} $(ARGS)
+
+simulate: $(VENV)/.develop ## simulate replication with faults, seed by seed (ARGS="--first 0 --count 10000", "--mutations", "--replay FILE")
+	$(BIN)/python -m tests.simulation $(ARGS)
 
 soak: $(VENV)/.develop ## run all kinds of load, with kills, for SOAK_MINUTES (20); draws .cache/soak/soak.svg
 	$(BIN)/python -m tests.soak --minutes $${SOAK_MINUTES:-20} $(ARGS)

@@ -66,7 +66,10 @@ class FollowedLog(Protocol):
         """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords."""
 
     def truncate(self, offset: int) -> None:
-        """Remove the records from `offset` on, and the epochs that begin there."""
+        """Remove the records from `offset` on, and the epochs that begin there.
+
+        A log that begins above `offset` continues there, empty.
+        """
 
     def start_over(self, offset: int) -> None:
         """Remove all records; the log continues at `offset`."""

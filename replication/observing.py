@@ -237,10 +237,11 @@ class Observer:
                 )
             log.truncate(end_offset)
         elif data.snapshot_id.end_offset >= 0:
-            if data.snapshot_id.end_offset < log.log_end_offset:
+            # It may end before this log, whose last records were then never committed.
+            if data.snapshot_id.end_offset < self.high_watermark:
                 raise CannotObserve(
-                    f"the leader offers a snapshot that ends at offset {data.snapshot_id.end_offset}, before the end "
-                    f"{log.log_end_offset} of this broker's metadata log"
+                    f"the leader offers a snapshot that ends at offset {data.snapshot_id.end_offset}, but records up to "
+                    f"{self.high_watermark} were committed"
                 )
             self._snapshot_id = EpochEnd(data.snapshot_id.epoch, data.snapshot_id.end_offset)
             self._snapshot = bytearray()

@@ -252,11 +252,20 @@ def test_snapshot_that_is_gone() -> None:
     assert stage.log.log_end_offset == 80
 
 
-def test_snapshot_before_the_end_of_the_log() -> None:
+def test_snapshot_before_the_high_watermark() -> None:
     stage = Stage(attached=True)
     stage.answer(records=b"abcde", high_watermark=4)
-    with pytest.raises(CannotObserve, match="before the end 5"):
-        stage.answer(snapshot_id=SnapshotId(end_offset=4, epoch=2))
+    with pytest.raises(CannotObserve, match="up to 4 were committed"):
+        stage.answer(snapshot_id=SnapshotId(end_offset=3, epoch=2))
+
+
+def test_snapshot_replaces_records_that_were_never_committed() -> None:
+    """The former controller had not committed them, and the next one has made a snapshot that ends before them."""
+    stage = Stage(attached=True)
+    stage.answer(records=b"abcde", high_watermark=4)
+    stage.answer(snapshot_id=SnapshotId(end_offset=4, epoch=2))
+    stage.part(0, b"all", 3, (4, 2))
+    assert stage.log.log_end_offset == 4
 
 
 def test_new_leader_during_a_snapshot() -> None:

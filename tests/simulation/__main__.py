@@ -1,0 +1,76 @@
+"""Run many schedules, and list the seeds that fail, each with a short script: `make simulate`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from time import process_time
+
+from tests.simulation.mutations import MUTATIONS, Mutation, planted
+from tests.simulation.schedule import replay, run
+from tests.simulation.shrink import parse, script, shrink
+
+
+def main() -> int:
+    """Return 1 if a check failed, or a mutation was not caught."""
+    parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=10_000, help="how many seeds (default: 10000)")
+    parser.add_argument("--shrink", type=int, default=3, help="how many failures to shrink (default: 3)")
+    parser.add_argument("--replay", type=Path, help="replay the script in this file")
+    parser.add_argument(
+        "--mutations", nargs="*", metavar="NAME", help="plant these faults (default: all), --count schedules each"
+    )
+    options = parser.parse_args()
+    if options.replay is not None:
+        found = replay(*parse(options.replay.read_text()))
+        print(found[1] if found else "all checks hold")
+        return int(found is not None)
+    seeds = range(options.first, options.first + options.count)
+    if options.mutations is not None:
+        chosen = [each for each in MUTATIONS if not options.mutations or each.name in options.mutations]
+        caught = [_catch(each, seeds) for each in chosen]
+        return int(not all(caught))
+    return _simulate(seeds, options.shrink)
+
+
+def _simulate(seeds: range, shrunk: int) -> int:
+    began, failures = process_time(), Counter[str]()
+    for seed in seeds:
+        failure = run(seed)
+        if failure is None:
+            continue
+        failures[failure.check] += 1
+        print(f"seed {seed}: {failure.message}", flush=True)
+        if failures.total() <= shrunk:
+            print(script(shrink(failure)), flush=True)
+    seconds = process_time() - began
+    print(f"{len(seeds)} schedules from seed {seeds.start} in {seconds:.0f} s of CPU ({len(seeds) / seconds:.0f}/s)")
+    for check, count in failures.most_common():
+        print(f"{count} of {check}")
+    return int(bool(failures))
+
+
+def _catch(mutation: Mutation, seeds: range) -> bool:
+    """Print how many schedules it takes on average to catch a fault, in up to 20 catches."""
+    began, caught, checks = process_time(), 0, Counter[str]()
+    tried = 0
+    with planted(mutation):
+        for seed in seeds:
+            tried += 1
+            failure = run(seed)
+            if failure is not None:
+                caught += 1
+                checks[failure.check] += 1
+                if caught == 20:
+                    break
+    seconds = process_time() - began
+    each = f"{tried / caught:8.1f} schedules {seconds / caught:7.2f} s" if caught else "NOT CAUGHT"
+    print(f"{mutation.name:36} {each}  {', '.join(name for name, _ in checks.most_common(2))}", flush=True)
+    return caught > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Chooses the steps of a schedule, and the weights of faults in it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from random import Random
+
+from tests.simulation.metadata import TOPIC
+from tests.simulation.network import Exchange, Route
+from tests.simulation.transport import FETCH, ISR, OBSERVE
+from tests.simulation.world import Step, World
+
+#: Faults and their weights, beside those of ordinary steps.
+FAULTS = {
+    "lose": 6, "limbo": 8, "cut": 3, "kill": 3, "power": 3, "stop": 2, "pause": 2, "flush": 2, "checkpoint": 2,
+    "fill": 0.5, "hold": 2, "failover": 1, "snapshot": 1, "elect": 5, "unclean": 0.4, "trim": 1,
+}  # fmt: skip
+
+
+class Chooser:
+    """Chooses steps. The weights of faults are drawn once for each schedule, and many faults are left out."""
+
+    def __init__(self, random: Random, world: World) -> None:
+        self._random = random
+        self._world = world
+        weights = {"go": 60.0, "write": 12.0, "tick": 4.0, "start": 5.0, "resume": 2.0, "heal": 2.0, "commit": 3.0}
+        for fault, weight in FAULTS.items():
+            if random.random() < 0.5:
+                weights[fault] = weight * random.choice((0.5, 1.0, 2.0))
+        self._all = list(weights), list(accumulate(weights.values()))
+        del weights["go"]
+        #: Exchanges that seldom move: by source and kind.
+        self._slow = {(each, kind) for each in world.disks for kind in (OBSERVE, ISR, FETCH) if random.random() < 0.15}
+        self._others = list(weights), list(accumulate(weights.values()))
+
+    def next(self) -> Step:
+        """Return a step that can be carried out."""
+        step: Step | None = None
+        names, bounds = self._all
+        while step is None:
+            (name,) = self._random.choices(names, cum_weights=bounds)
+            step = getattr(self, f"_{name}")()
+            if name == "go":
+                names, bounds = self._others
+        return step
+
+    def _go(self) -> Step | None:
+        found = [route for route, each in self._world.network.exchanges.items() if self._matters(route, each)]
+        while found:
+            route = self._random.choice(found)
+            if (route.source, route.kind) not in self._slow or self._random.random() < 0.1:
+                return ("go", *route)
+            found.remove(route)
+        return None
+
+    def _matters(self, route: Route, each: Exchange) -> bool:
+        """Whether something would happen: an idle follower's fetch and an idle observer's wait."""
+        world = self._world
+        if not world.can_go(route, each):
+            return False
+        if each.response is not None:
+            return True
+        if route.kind == OBSERVE:
+            process, controller = world.processes[route.source], world.controller
+            observer, log = process.observer, process.disk.metadata
+            return (observer.leader_epoch, observer.high_watermark, log.log_end_offset) != (
+                controller.epoch,
+                controller.committed,
+                controller.log.log_end_offset,
+            )
+        if route.kind == FETCH:
+            target = world.processes.get(route.target)
+            request = each.request
+            return (
+                target is None
+                or bool(request.topics)
+                or bool(request.forgotten_topics_data)
+                or world.network.seen.get(route) != target.leaders.version
+            )
+        return True
+
+    # -- each returns a step, or None if it can do nothing now ---------------------------------------------------------
+
+    def _running(self, name: str, *arguments: object) -> Step | None:
+        found = [each for each in self._world.processes if each not in self._world.paused]
+        return (name, self._random.choice(found), *arguments) if found else None
+
+    def _partition(self) -> int:
+        return self._random.randrange(self._world.config.partitions)
+
+    def _write(self) -> Step | None:
+        partition = self._partition()
+        leaders = [
+            each
+            for each, process in self._world.processes.items()
+            if (TOPIC, partition) in process.leaders.partitions and process.serves and each not in self._world.paused
+        ]
+        acks = self._random.choice(("all", "all", "all", "one"))
+        return ("write", self._random.choice(leaders), partition, acks) if leaders else None
+
+    def _tick(self) -> Step:
+        return ("tick", self._random.choice((100, 500, 1000, 2000, 4000, 10_000)))
+
+    def _start(self) -> Step | None:
+        found = [each for each in self._world.disks if each not in self._world.processes]
+        return ("start", self._random.choice(found)) if found else None
+
+    def _stop(self) -> Step | None:
+        return self._running("stop")
+
+    def _kill(self) -> Step | None:
+        return self._running("kill")
+
+    def _power(self) -> Step | None:
+        return ("kill", self._random.randint(1, self._world.config.brokers), self._random.choice((0, 0, 1, 2)))
+
+    def _pause(self) -> Step | None:
+        return self._running("pause")
+
+    def _resume(self) -> Step | None:
+        paused = sorted(self._world.paused)
+        return ("resume", self._random.choice(paused)) if paused else None
+
+    def _flush(self) -> Step | None:
+        return self._running("flush")
+
+    def _checkpoint(self) -> Step | None:
+        return self._running("checkpoint")
+
+    def _fill(self) -> Step | None:
+        return self._running("fill", self._partition())
+
+    def _trim(self) -> Step | None:
+        partition = self._partition()
+        leaders = [
+            each for each, process in self._world.processes.items() if (TOPIC, partition) in process.leaders.partitions
+        ]
+        if not leaders:
+            return None
+        broker_id = self._random.choice(leaders)
+        leader = self._world.processes[broker_id].leaders.partitions[TOPIC, partition]
+        first, end = leader.log.log_start_offset, leader.state.high_watermark
+        return ("trim", broker_id, partition, self._random.randint(first + 1, end)) if first < end else None
+
+    def _lose(self) -> Step | None:
+        routes = [each for each in self._world.network.exchanges if each.source not in self._world.paused]
+        kind = self._random.choice(sorted({each.kind for each in routes})) if routes else ""
+        routes = [each for each in routes if each.kind == kind]
+        how = self._random.choice(("request", "response", "response", "limbo", "limbo"))
+        return ("lose", *self._random.choice(routes), how) if routes else None
+
+    def _limbo(self) -> Step | None:
+        count = len(self._world.network.limbo)
+        return ("limbo", self._random.randrange(count)) if count else None
+
+    def _cut(self) -> Step:
+        return ("cut", *self._random.sample(range(self._world.config.brokers + 1), 2))
+
+    def _heal(self) -> Step | None:
+        return ("heal",) if self._world.network.cut else None
+
+    def _hold(self) -> Step | None:
+        return None if self._world.controller.holds else ("hold",)
+
+    def _commit(self) -> Step | None:
+        return ("commit",) if self._world.controller.holds else None
+
+    def _failover(self) -> Step:
+        return ("failover", self._random.randrange(3))
+
+    def _snapshot(self) -> Step | None:
+        controller = self._world.controller
+        return ("snapshot",) if controller.committed > controller.log.start else None
+
+    def _elect(self) -> Step:
+        return ("elect", self._partition(), self._random.randint(1, self._world.config.brokers))
+
+    def _unclean(self) -> Step | None:
+        return None if self._world.controller.unclean_allowed else ("unclean",)

@@ -1,0 +1,284 @@
+"""The reference controller: registrations, sessions, elections, AlterPartition, and the metadata log.
+
+Kafka's QuorumController as far as replication needs it. A failover keeps only what is committed, and some of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.error_codes import ErrorCode
+from protocol.messages.alter_partition import ALTER_PARTITION, ResponsePartitionData, ResponseTopicData
+from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
+from protocol.messages.broker_registration import BROKER_REGISTRATION
+from protocol.schema import Struct
+from replication.partition_key import PartitionKey
+from tests.simulation.elections import Election, change
+from tests.simulation.metadata import (
+    ABORT,
+    BEGIN,
+    END,
+    NO_LEADER,
+    NO_OP,
+    BrokerState,
+    ChangeBroker,
+    ChangePartition,
+    Image,
+    MetadataLog,
+    PartitionState,
+    Record,
+    RegisterBroker,
+    Transactions,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from tests.simulation.invariants import Invariants
+
+SESSION_MS = 9_000
+
+
+class Answer(NamedTuple):
+    """A response, and the end offset that must be committed before it leaves the controller."""
+
+    body: Struct
+    after: int = 0
+
+
+class Controller:
+    """The active controller. `committed` is the high watermark of its log."""
+
+    def __init__(self, min_isr: int, checks: Invariants) -> None:
+        self.min_isr = min_isr
+        self._checks = checks
+        self.epoch = 1
+        self.log = MetadataLog()
+        self.image = Image()
+        self.committed = 0
+        #: Whether records wait for `commit`.
+        self.holds = False
+        self.unclean_allowed = False
+        self.in_transactions = False
+        self._sessions: dict[int, int] = {}
+        self._applied: dict[int, int] = {}
+        self._leaves_at: dict[int, int] = {}
+
+    @property
+    def node_id(self) -> int:
+        return 100 + self.epoch % 2
+
+    # -- the log -----------------------------------------------------------------------------------------------------
+
+    def write(self, records: list[Record], *, atomic: bool = True) -> int:
+        """Append records as a batch, or in a transaction; return the end offset."""
+        in_transaction = self.in_transactions and not atomic
+        if in_transaction:
+            self._checks.transaction_begins(self.log.log_end_offset, len(records) + 1)
+            records = [BEGIN, *records, END]
+        for record in records:
+            self.log.append([Written(self.epoch, record, in_transaction or record is records[-1])])
+            before = self.image.partitions.get(record.key) if isinstance(record, ChangePartition) else None
+            self.image.apply(record)
+            if isinstance(record, ChangePartition):
+                self._checks.partition_changed(record.key, before, record.state)
+        if not self.holds:
+            self.commit()
+        return self.log.log_end_offset
+
+    def commit(self) -> None:
+        self.committed = self.log.log_end_offset
+
+    def fail_over(self, kept: int, now_ms: int) -> None:
+        """Another controller becomes active; it has `kept` of the records that are not committed."""
+        ends = [
+            offset + 1 for offset in range(self.committed, self.log.log_end_offset) if self.log.at(offset).ends_batch
+        ]
+        self.log.truncate(max([self.committed, *ends[:kept]]))
+        self.epoch += 1
+        self.image = Image()
+        transactions = Transactions()
+        for offset, each in enumerate((*self.log.snapshot, *self.log.written)):
+            for _, record in transactions.take(offset, each.record):
+                self.image.apply(record)
+        self._checks.failed_over(self.image.partitions, self.log.log_end_offset, transactions.is_open)
+        self.write([ABORT] if transactions.is_open else [NO_OP])
+        self._sessions = {each: now_ms + SESSION_MS for each, state in self.image.brokers.items() if not state.fenced}
+        self._applied = {}
+        self._leaves_at = {
+            each: self.log.log_end_offset for each, state in self.image.brokers.items() if state.shutting_down
+        }
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    def register(self, request: Struct, now_ms: int) -> Answer:
+        broker_id = request.broker_id
+        known = self.image.brokers.get(broker_id)
+        is_new = known is None or known.incarnation != request.incarnation_id
+        if known is not None and is_new and self._sessions.get(broker_id, 0) > now_ms:
+            return Answer(BROKER_REGISTRATION.response(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+        epoch = self.log.log_end_offset if known is None or is_new else known.epoch
+        state = BrokerState(epoch, request.incarnation_id)
+        if known is not None and not is_new:
+            state = known
+        records: list[Record] = [RegisterBroker(broker_id, state)]
+        if known is not None and is_new and request.previous_broker_epoch != known.epoch:
+            records += self._moves(removed=broker_id, unclean=True)
+        self._sessions[broker_id] = now_ms + SESSION_MS
+        self._applied[broker_id] = -1
+        return Answer(BROKER_REGISTRATION.response(broker_epoch=epoch), self.write(records))
+
+    def heartbeat(self, request: Struct, now_ms: int) -> Answer:
+        """Kafka's BrokerHeartbeatManager.calculateNextBrokerState, and the records of the state."""
+        broker_id = request.broker_id
+        known = self.image.brokers.get(broker_id)
+        if known is None or known.epoch != request.broker_epoch:
+            return Answer(BROKER_HEARTBEAT.response(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        is_caught_up = request.current_metadata_offset >= known.epoch
+        self._sessions[broker_id] = now_ms + SESSION_MS
+        self._applied[broker_id] = request.current_metadata_offset
+        records: list[Record] = []
+        fenced, leaves = known.fenced, False
+        if known.fenced:
+            if request.want_shut_down:
+                leaves = True
+            elif not request.want_fence and is_caught_up:
+                fenced = False
+                records = [ChangeBroker(broker_id, known.epoch, fenced=False), *self._moves(added=broker_id)]
+        elif request.want_fence:
+            fenced, leaves = True, request.want_shut_down
+        elif request.want_shut_down:
+            if not known.shutting_down:
+                records = [ChangeBroker(broker_id, known.epoch, shutting_down=True), *self._moves(removed=broker_id)]
+                self._leaves_at[broker_id] = self.log.log_end_offset + len(records)
+            elif not self._leads(broker_id) and self._lowest_applied() + 1 >= self._leaves_at[broker_id]:
+                fenced = leaves = True
+        if fenced and not known.fenced:
+            records = self._fence(broker_id, known)
+        after = self.write(records) if records else 0
+        return Answer(
+            BROKER_HEARTBEAT.response(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=leaves), after
+        )
+
+    def _leads(self, broker_id: int) -> bool:
+        return any(each.leader == broker_id for each in self.image.partitions.values())
+
+    def _lowest_applied(self) -> int:
+        return min((self._applied.get(each, -1) for each, state in self.image.brokers.items() if not state.fenced))
+
+    def _fence(self, broker_id: int, known: BrokerState) -> list[Record]:
+        return [*self._moves(removed=broker_id), ChangeBroker(broker_id, known.epoch, fenced=True)]
+
+    def end_sessions(self, now_ms: int) -> None:
+        """Fence the brokers that sent no heartbeat for a session."""
+        for broker_id, state in list(self.image.brokers.items()):
+            if not state.fenced and self._sessions.get(broker_id, 0) <= now_ms:
+                self.write(self._fence(broker_id, state), atomic=False)
+
+    # -- partitions --------------------------------------------------------------------------------------------------
+
+    def _moves(self, *, removed: int | None = None, added: int | None = None, unclean: bool = False) -> list[Record]:
+        """Return the changes of partitions when a broker goes or comes."""
+
+        def acceptable(broker_id: int) -> bool:
+            return broker_id != removed and (broker_id == added or self.image.broker_epoch(broker_id) is not None)
+
+        records: list[Record] = []
+        for key, old in self.image.partitions.items():
+            if removed is None and old.leader != NO_LEADER:
+                continue
+            if removed is not None and removed not in (*old.isr, *(old.elr if unclean else ())):
+                continue
+            found = change(
+                old,
+                acceptable,
+                self.min_isr,
+                isr=tuple(each for each in old.isr if each != removed),
+                unclean=frozenset([removed]) if unclean and removed is not None else frozenset(),
+                election=Election.UNCLEAN if self.unclean_allowed else Election.ONLINE,
+            )
+            if found is not None:
+                records.append(ChangePartition(key, found))
+        return records
+
+    def elect_unclean(self) -> None:
+        """ElectLeaders of partitions without a leader."""
+        records: list[Record] = []
+        for key, old in self.image.partitions.items():
+            if old.leader == NO_LEADER:
+                found = change(old, self._is_active, self.min_isr, election=Election.UNCLEAN)
+                if found is not None:
+                    records.append(ChangePartition(key, found))
+        if records:
+            self.write(records)
+
+    def prefer(self, key: PartitionKey, broker_id: int) -> bool:
+        """Put a replica first, and elect it if it may lead."""
+        old = self.image.partitions[key]
+        if broker_id not in old.replicas or broker_id == old.leader:
+            return False
+        first = old._replace(replicas=(broker_id, *(each for each in old.replicas if each != broker_id)))
+        found = change(first, self._is_active, self.min_isr, election=Election.PREFERRED)
+        if found is None or found.leader != broker_id:
+            return False
+        self.write([ChangePartition(key, found)])
+        return True
+
+    def create(self, partitions: Iterable[tuple[PartitionKey, tuple[int, ...]]]) -> None:
+        self.write(
+            [ChangePartition(key, PartitionState(each, each, each[0], 0, 0)) for key, each in partitions], atomic=False
+        )
+
+    def _is_active(self, broker_id: int) -> bool:
+        return self.image.broker_epoch(broker_id) is not None
+
+    def alter_partition(self, request: Struct) -> Answer:
+        known = self.image.brokers.get(request.broker_id)
+        if known is None or known.epoch != request.broker_epoch:
+            return Answer(ALTER_PARTITION.response(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        records: list[Record] = []
+        topics = []
+        for topic in request.topics:
+            answers = [
+                self._alter((topic.topic_id, each.partition_index), request.broker_id, each, records)
+                for each in topic.partitions
+            ]
+            topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=answers))
+        return Answer(ALTER_PARTITION.response(topics=topics), self.write(records) if records else 0)
+
+    def _alter(self, key: PartitionKey, broker_id: int, asked: Struct, records: list[Record]) -> Struct:
+        old = self.image.partitions.get(key)
+        error = ErrorCode.UNKNOWN_TOPIC_ID if old is None else self._refusal(old, broker_id, asked)
+        if old is None or error != ErrorCode.NONE:
+            return ResponsePartitionData(partition_index=key[1], error_code=error)
+        isr = tuple(each.broker_id for each in asked.new_isr_with_epochs)
+        found = change(old, self._is_active, self.min_isr, isr=isr)
+        if found is not None:
+            records.append(ChangePartition(key, found))
+        now = found or old
+        return ResponsePartitionData(
+            partition_index=key[1],
+            leader_id=now.leader,
+            leader_epoch=now.leader_epoch,
+            isr=list(now.isr),
+            partition_epoch=now.partition_epoch,
+        )
+
+    def _refusal(self, old: PartitionState, broker_id: int, asked: Struct) -> int:
+        """Kafka's validateAlterPartitionData."""
+        isr = [each.broker_id for each in asked.new_isr_with_epochs]
+        if asked.leader_epoch > old.leader_epoch or asked.partition_epoch > old.partition_epoch:
+            return ErrorCode.NOT_CONTROLLER
+        if asked.leader_epoch < old.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if broker_id != old.leader:
+            return ErrorCode.INVALID_REQUEST
+        if asked.partition_epoch < old.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        if broker_id not in isr or not set(isr) <= set(old.replicas):
+            return ErrorCode.INVALID_REQUEST
+        for each in asked.new_isr_with_epochs:
+            epoch = self.image.broker_epoch(each.broker_id)
+            if epoch is None or each.broker_epoch not in (-1, epoch):
+                return ErrorCode.INELIGIBLE_REPLICA
+        return ErrorCode.NONE

@@ -1,0 +1,203 @@
+"""The metadata of a simulated cluster: records, the log that has them, and their image."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from protocol.messages.broker_registration import Feature, Listener
+from replication.following import EpochEnd
+from replication.partition_key import PartitionKey
+
+NO_LEADER = -1
+LISTENERS = [Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0)]
+FEATURES = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]
+
+
+class TopicId(bytes):
+    """A topic id whose hash does not change from process to process, so that sets have the same order in each."""
+
+    def __hash__(self) -> int:
+        return 7
+
+
+TOPIC = TopicId(bytes(15) + b"\x09")
+
+
+class PartitionState(NamedTuple):
+    """What the metadata log says of a partition. `unclean` is the last leader epoch that began with a loss of data."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    unclean: int = -1
+
+
+class BrokerState(NamedTuple):
+    """A registration."""
+
+    epoch: int
+    incarnation: bytes
+    fenced: bool = True
+    shutting_down: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        return not self.fenced and not self.shutting_down
+
+
+class RegisterBroker(NamedTuple):
+    """RegisterBrokerRecord."""
+
+    broker_id: int
+    state: BrokerState
+
+
+class ChangeBroker(NamedTuple):
+    """BrokerRegistrationChangeRecord."""
+
+    broker_id: int
+    broker_epoch: int
+    fenced: bool | None = None
+    shutting_down: bool = False
+
+
+class ChangePartition(NamedTuple):
+    """PartitionRecord or PartitionChangeRecord, with all fields."""
+
+    key: PartitionKey
+    state: PartitionState
+
+
+class Marker(NamedTuple):
+    """NoOpRecord, or the record that begins, ends or aborts a transaction."""
+
+    name: str
+
+
+BEGIN, END, ABORT, NO_OP = Marker("begin"), Marker("end"), Marker("abort"), Marker("no-op")
+Record = RegisterBroker | ChangeBroker | ChangePartition | Marker
+
+
+class Image:
+    """The state after some records."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, BrokerState] = {}
+        self.partitions: dict[PartitionKey, PartitionState] = {}
+
+    def broker_epoch(self, broker_id: int) -> int | None:
+        found = self.brokers.get(broker_id)
+        return found.epoch if found is not None and found.is_active else None
+
+    def apply(self, record: Record) -> None:
+        if isinstance(record, ChangePartition):
+            self.partitions[record.key] = record.state
+        elif isinstance(record, RegisterBroker):
+            self.brokers[record.broker_id] = record.state
+        elif isinstance(record, ChangeBroker):
+            state = self.brokers[record.broker_id]
+            if record.fenced is not None:
+                state = state._replace(fenced=record.fenced)
+            if record.shutting_down:
+                state = state._replace(shutting_down=True)
+            self.brokers[record.broker_id] = state
+
+
+class Transactions:
+    """Holds the records of a transaction back until it ends."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, Record]] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    def take(self, offset: int, record: Record) -> list[tuple[int, Record]]:
+        """Return the records that may be applied now, with their offsets."""
+        if record == BEGIN:
+            self._open = []
+        elif record in (END, ABORT):
+            found, self._open = self._open or [], None
+            return found if record == END else []
+        elif self._open is not None:
+            self._open.append((offset, record))
+        else:
+            return [(offset, record)]
+        return []
+
+
+class Written(NamedTuple):
+    """A record in the log. Lists of these stand for bytes on the wire. `ends_batch`: the last one of its batch."""
+
+    epoch: int
+    record: Record
+    ends_batch: bool
+
+
+class MetadataLog:
+    """Written records from `start` on; those before it are in the snapshot."""
+
+    def __init__(self) -> None:
+        self.snapshot: tuple[Written, ...] = ()
+        self.snapshot_epoch = 0
+        self.written: list[Written] = []
+
+    @property
+    def start(self) -> int:
+        return len(self.snapshot)
+
+    @property
+    def log_end_offset(self) -> int:
+        return len(self.snapshot) + len(self.written)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.written[-1].epoch if self.written else self.snapshot_epoch
+
+    def at(self, offset: int) -> Written:
+        start = len(self.snapshot)
+        return self.written[offset - start] if offset >= start else self.snapshot[offset]
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        if epoch > self.latest_epoch:
+            return EpochEnd(-1, -1)
+        found = self.snapshot_epoch
+        for index, each in enumerate(self.written):
+            if each.epoch > epoch:
+                return EpochEnd(found, self.start + index)
+            found = each.epoch
+        return EpochEnd(found, self.log_end_offset)
+
+    def append(self, records: Any) -> None:
+        self.written.extend(records)
+
+    def truncate(self, offset: int) -> None:
+        del self.written[max(0, offset - self.start) :]
+
+    def install(self, end_offset: int, epoch: int, snapshot: bytes) -> None:
+        """`snapshot` is the name of one in `snapshots`."""
+        found = snapshots[bytes(snapshot)]
+        assert len(found) == end_offset
+        self.snapshot, self.snapshot_epoch, self.written = found, epoch, []
+
+    def trim(self, offset: int) -> None:
+        """Make a snapshot that ends at `offset`, and drop the records before it."""
+        kept = self.written[offset - self.start :]
+        taken = self.snapshot + tuple(self.written[: offset - self.start])
+        self.snapshot, self.snapshot_epoch, self.written = taken, taken[-1].epoch, kept
+
+
+#: The snapshots that are on the wire, by the bytes that stand for them.
+snapshots: dict[bytes, tuple[Written, ...]] = {}
+
+
+def name_snapshot(snapshot: tuple[Written, ...], epoch: int) -> bytes:
+    """Return bytes that stand for a snapshot."""
+    name = b"%d:%d" % (len(snapshot), epoch)
+    snapshots[name] = snapshot
+    return name

@@ -1,0 +1,64 @@
+"""The network of the simulation: at most one request or response on each connection, and requests in limbo.
+
+A connection that breaks fails the request at its sender. The request itself may be lost, or stay in limbo: in a buffer
+of the receiver, who handles it later, when newer requests have come over other connections.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CONTROLLER = 0
+
+
+class Route(NamedTuple):
+    """A connection: the broker that asks, what it asks for, and who answers."""
+
+    source: int
+    kind: str
+    target: int
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.kind} {self.target}"
+
+
+class Exchange:
+    """A request on its way, or being answered. `after`: the metadata offset that must be committed first."""
+
+    __slots__ = ("after", "request", "response")
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+        self.response: Any = None
+        self.after = 0
+
+
+class Network:
+    """All exchanges, links that are cut, and requests in limbo."""
+
+    def __init__(self) -> None:
+        self.exchanges: dict[Route, Exchange] = {}
+        self.cut: set[tuple[int, int]] = set()
+        self.limbo: list[tuple[Route, Any]] = []
+        #: The version of the target when a route was last answered, to see whether a request is worth a step.
+        self.seen: dict[Route, int] = {}
+
+    def send(self, route: Route, request: Any) -> None:
+        assert route not in self.exchanges
+        self.exchanges[route] = Exchange(request)
+
+    def passes(self, source: int, target: int) -> bool:
+        return (source, target) not in self.cut
+
+    def forget(self, node_id: int) -> list[Route]:
+        """A broker's process has ended. Its requests stay in limbo; those to it fail, and their routes are returned."""
+        failed = []
+        for route in list(self.exchanges):
+            if node_id in (route.source, route.target):
+                exchange = self.exchanges.pop(route)
+                if route.source == node_id and exchange.response is None and route.kind != "observe":
+                    self.limbo.append((route, exchange.request))
+                if route.target == node_id:
+                    failed.append(route)
+        self.limbo = [each for each in self.limbo if each[0].target != node_id]
+        return failed

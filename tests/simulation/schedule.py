@@ -1,0 +1,119 @@
+"""Seeded schedules: a random choice of steps. Each schedule draws its own cluster and its own weights of faults."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from random import Random
+from typing import NamedTuple
+
+from tests.simulation.chooser import Chooser
+from tests.simulation.invariants import Violation
+from tests.simulation.starting import settle, start
+from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
+from tests.simulation.world import Step, World, carry_out
+
+#: Steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
+LENGTH = 150
+RECOVERED = 0.2
+MOST_ROUNDS = 80
+RECOVER: Step = ("recover",)
+
+
+class Failure(NamedTuple):
+    """A schedule in which an invariant does not hold."""
+
+    seed: int
+    config: Config
+    steps: tuple[Step, ...]
+    check: str
+    message: str
+
+
+def configure(random: Random) -> Config:
+    """Draw a cluster."""
+    return Config(
+        brokers=random.choice((3, 3, 3, 3, 4)),
+        min_isr=random.choice((1, 2, 2)),
+        partitions=random.choice((1, 1, 1, 2)),
+        in_transactions=random.random() < 0.25,
+        two_steps=random.choice(((), (FETCH,), (ISR, FETCH), (ISR,), (OBSERVE, LIFE))),
+    )
+
+
+def recover(world: World) -> None:
+    """End all faults. The cluster must then become whole. Raises Violation."""
+    world.heal()
+    world.commit()
+    for broker_id in world.disks:
+        world.resume(broker_id)
+    for broker_id in world.failed_disks:
+        world.kill(broker_id)
+    for each in world.disks.values():
+        each.repair()
+    for broker_id in world.disks:
+        world.start(broker_id)
+    trouble: str | None = ""
+    for count in range(MOST_ROUNDS):
+        settle(world, 1)
+        for broker_id in world.disks:
+            world.start(broker_id)  # one that was stopping has stopped
+        trouble = world.checks.trouble()
+        if trouble is None:
+            return
+        if count == MOST_ROUNDS // 2:
+            world.unclean()
+    raise Violation("L the cluster recovers", trouble or "")
+
+
+def run(seed: int, length: int = LENGTH) -> Failure | None:
+    """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too."""
+    random = Random(seed)
+    config = configure(random)
+    steps: list[Step] = []
+    try:
+        world = start(config)
+        chooser = Chooser(random, world)
+        for _ in range(length):
+            step = chooser.next()
+            steps.append(step)
+            carry_out(world, step)
+        if random.random() < RECOVERED:
+            steps.append(RECOVER)
+            recover(world)
+    except Exception as found:
+        return Failure(seed, config, tuple(steps), *_name(found))
+    return None
+
+
+def _name(found: Exception) -> tuple[str, str]:
+    name = found.name if isinstance(found, Violation) else f"E {type(found).__name__}"
+    return name, str(found) if isinstance(found, Violation) else f"{name}: {found}"
+
+
+def describe(seed: int) -> str:
+    """Return a digest of all steps of a seed's schedule and of the logs at its end."""
+    random = Random(seed)
+    world = start(configure(random))
+    chooser = Chooser(random, world)
+    found: list[object] = []
+    for _ in range(LENGTH):
+        step = chooser.next()
+        found.append((step, carry_out(world, step)))
+    for disk in world.disks.values():
+        found += [(log.entries, log.epochs, log.high_watermark, log.flushed) for log in disk.logs.values()]
+    found.append(world.controller.image.partitions)
+    return sha256(repr(found).encode()).hexdigest()
+
+
+def replay(config: Config, steps: tuple[Step, ...]) -> tuple[str, str] | None:
+    """Carry out given steps; those that are not possible are left out. Return the check that fails and its message."""
+    try:
+        world = start(config)
+        for step in steps:
+            if step == RECOVER:
+                recover(world)
+            else:
+                carry_out(world, step)
+    except Exception as found:
+        return _name(found)
+    return None

@@ -1,0 +1,238 @@
+"""A simulated cluster and the steps that may happen in it. All chance is in the choice of the steps (schedule.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocol.error_codes import ErrorCode
+from replication.following import LogFailed, Phase
+from replication.lifecycle import LifecycleState
+from tests.simulation.broker import Process
+from tests.simulation.client import Write
+from tests.simulation.invariants import Invariants
+from tests.simulation.metadata import TOPIC
+from tests.simulation.network import CONTROLLER, Exchange, Route
+from tests.simulation.transport import Config, Transport
+
+Step = tuple[Any, ...]
+
+
+class World(Transport):
+    """Brokers, the controller, and the network between them. Each public method that is in STEPS is a step."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config, Invariants(self))
+        self.writes: list[Write] = []
+        self._incarnations = 0
+
+    # -- steps: the network ------------------------------------------------------------------------------------------
+
+    def lose(self, source: int, kind: str, target: int, how: str) -> bool:
+        """Break a connection: the request is lost, stays in limbo, or is carried out and its response is lost."""
+        route = Route(source, kind, target)
+        exchange = self.network.exchanges.get(route)
+        if exchange is None or source in self.paused:
+            return False
+        if exchange.response is None:
+            if how == "limbo":
+                self.network.limbo.append((route, exchange.request))
+            elif how == "response" and self.can_go(route, exchange):
+                self._handle(route, exchange)
+        self._fail(route)
+        return True
+
+    def limbo(self, index: int) -> bool:
+        """Carry out a request whose sender has given it up."""
+        if index >= len(self.network.limbo):
+            return False
+        route, request = self.network.limbo[index]
+        if route.target in self.paused or not self.network.passes(route.source, route.target):
+            return False
+        del self.network.limbo[index]
+        self._handle(route, Exchange(request))
+        return True
+
+    def cut(self, source: int, target: int) -> bool:
+        """Nothing passes from one node to another; 0 is the controller."""
+        self.network.cut.add((source, target))
+        return True
+
+    def heal(self) -> bool:
+        """All links work."""
+        was_cut = bool(self.network.cut)
+        self.network.cut.clear()
+        return was_cut
+
+    # -- steps: clients ----------------------------------------------------------------------------------------------
+
+    def write(self, broker_id: int, partition: int, acks: str) -> bool:
+        """A client writes a record at a broker that may lead."""
+        process = self.processes.get(broker_id)
+        if process is None or not process.serves or broker_id in self.paused:
+            return False
+        write = Write(len(self.writes), acks == "all")
+        try:
+            error = process.leaders.produce((TOPIC, partition), write, self.now_ms)
+        except LogFailed:
+            self.kill(broker_id)
+            return True
+        if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return False
+        self.writes.append(write)
+        if error:
+            write.outcome = "failed"
+        return True
+
+    def trim(self, broker_id: int, partition: int, offset: int) -> bool:
+        """DeleteRecords up to an offset."""
+        process = self.processes.get(broker_id)
+        if process is None or (TOPIC, partition) not in process.leaders.partitions:
+            return False
+        process.leaders.delete_records((TOPIC, partition), offset)
+        return True
+
+    # -- steps: brokers ----------------------------------------------------------------------------------------------
+
+    def start(self, broker_id: int) -> bool:
+        """Start a broker on its disk."""
+        if broker_id in self.processes:
+            return False
+        self._incarnations += 1
+        disk = self.disks[broker_id]
+        self.processes[broker_id] = Process(disk, self._incarnations, self.config.min_isr, self.checks, self.now_ms)
+        self._pump(broker_id)
+        return True
+
+    def kill(self, broker_id: int, kept: int | None = None) -> bool:
+        """kill -9; or with `kept` a power failure, which leaves that many of the records that were not flushed.
+
+        The power may also fail where no broker runs.
+        """
+        was_running = self.processes.pop(broker_id, None) is not None
+        self.paused.discard(broker_id)
+        self.disks[broker_id].crash(kept)
+        if was_running:
+            self.ended(broker_id)
+        return was_running or kept is not None
+
+    def stop(self, broker_id: int) -> bool:
+        """Begin a controlled shutdown."""
+        process = self.processes.get(broker_id)
+        if process is None or process.life.state is not LifecycleState.RUNNING or broker_id in self.paused:
+            return False
+        process.life.leave(self.now_ms)
+        self._pump(broker_id)
+        return True
+
+    def pause(self, broker_id: int) -> bool:
+        """SIGSTOP, or a slow disk."""
+        if broker_id not in self.processes or broker_id in self.paused:
+            return False
+        self.paused.add(broker_id)
+        return True
+
+    def resume(self, broker_id: int) -> bool:
+        """SIGCONT."""
+        if broker_id not in self.paused:
+            return False
+        self.paused.discard(broker_id)
+        self._pump(broker_id)
+        return True
+
+    def flush(self, broker_id: int) -> bool:
+        """The operating system writes out a broker's logs."""
+        for log in self.disks[broker_id].logs.values():
+            log.flush()
+        return broker_id in self.processes
+
+    def checkpoint(self, broker_id: int) -> bool:
+        """A broker writes its high watermarks."""
+        for log in self.disks[broker_id].logs.values():
+            log.write_checkpoint()
+        return broker_id in self.processes
+
+    def fill(self, broker_id: int, partition: int) -> bool:
+        """The disk is full: a leader stops, a follower gives the partition up until its next start."""
+        log = self.disks[broker_id].logs.get((TOPIC, partition))
+        if log is None or log.broken or broker_id not in self.processes:
+            return False
+        log.broken = True
+        return True
+
+    # -- steps: time and the controller ------------------------------------------------------------------------------
+
+    def tick(self, ms: int) -> bool:
+        """Time passes: heartbeats, ends of sessions, and checks of lag."""
+        self.now_ms += ms
+        for broker_id, process in list(self.processes.items()):
+            if self.processes.get(broker_id) is process and broker_id not in self.paused:
+                self._beat(broker_id, process)
+        self.controller.end_sessions(self.now_ms)
+        for broker_id, process in list(self.processes.items()):
+            if self.processes.get(broker_id) is process and broker_id not in self.paused:
+                process.leaders.check_lag(self.now_ms)
+                self._pump(broker_id)
+        return True
+
+    def hold(self) -> bool:
+        """The quorum commits nothing from now on."""
+        held, self.controller.holds = self.controller.holds, True
+        return not held
+
+    def commit(self) -> bool:
+        """The quorum commits all that it has, and goes on doing so."""
+        held, self.controller.holds = self.controller.holds, False
+        self.controller.commit()
+        return held
+
+    def failover(self, kept: int) -> bool:
+        """Another controller becomes active."""
+        for route in list(self.network.exchanges):
+            if route.target == CONTROLLER and route in self.network.exchanges:
+                self._fail(route)
+        self.controller.fail_over(kept, self.now_ms)
+        return True
+
+    def snapshot(self) -> bool:
+        """The controller makes a snapshot of what is committed and drops the records before it."""
+        controller = self.controller
+        if controller.committed <= controller.log.start:
+            return False
+        controller.log.trim(controller.committed)
+        return True
+
+    def elect(self, partition: int, broker_id: int) -> bool:
+        """A broker becomes the preferred replica, and the leader, if it may."""
+        return self.controller.prefer((TOPIC, partition), broker_id)
+
+    def unclean(self) -> bool:
+        """unclean.leader.election.enable, from now on."""
+        self.controller.unclean_allowed = True
+        self.controller.elect_unclean()
+        return True
+
+    @property
+    def failed_disks(self) -> list[int]:
+        """The brokers that follow nothing in some partition until their next start."""
+        return [
+            broker_id
+            for broker_id, process in self.processes.items()
+            if any(
+                each.phase is Phase.FAILED
+                for fetcher in process.fetchers.values()
+                for each in fetcher.partitions.values()
+            )
+        ]
+
+
+#: The names of steps and the methods that carry them out.
+STEPS = frozenset(
+    {"go", "lose", "limbo", "cut", "heal", "write", "trim", "start", "kill", "stop", "pause", "resume", "flush"}
+    | {"checkpoint", "fill", "tick", "hold", "commit", "failover", "snapshot", "elect", "unclean"}
+)
+
+
+def carry_out(world: World, step: Step) -> bool:
+    """Carry out a step. Return whether it was possible; one that is not changes nothing."""
+    assert step[0] in STEPS
+    return bool(getattr(world, step[0])(*step[1:]))
