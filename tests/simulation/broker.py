@@ -25,7 +25,7 @@ TIMES = LifecycleTimes(registration_ms=1 << 40)
 
 
 class Disk:
-    """What a broker has written. `clean_epoch`: that of the broker which stopped in order, -1 if none did."""
+    """The files of a broker. `clean_epoch`: the epoch of a broker that stopped in order, or -1."""
 
     def __init__(self, broker_id: int, checks: Invariants) -> None:
         self.broker_id = broker_id
@@ -90,7 +90,7 @@ class Process:
         return not self.life.state < LifecycleState.RUNNING
 
     def stop(self) -> None:
-        """The end of a controlled shutdown: all is flushed before the file that says so is written."""
+        """End a controlled shutdown: flush everything, then write the file of a clean stop."""
         for key in list(self.leaders.partitions):
             self.leaders.resign(key)
         for log in self.disk.logs.values():

@@ -1,7 +1,8 @@
 """Checks of the simulation: cluster invariants, examined where something changes. Each has a name and a message.
 
 Log matching is checked by induction: a record of one offset and epoch has one value, and one epoch before it, wherever
-it is appended. What is committed or acknowledged is kept, and each leader must have it when its epoch begins.
+it is appended. Records that were committed or acknowledged are kept, and each leader must have them when its epoch
+begins.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ class Violation(Exception):
 
 
 class Truth:
-    """What is true of one partition, whoever believes something else."""
+    """The truth about one partition, which no node of the cluster knows."""
 
     def __init__(self) -> None:
         #: By (offset, epoch): value, and the epoch of the record before; by leader epoch: the leader.
         self.written: dict[tuple[int, int], tuple[int, int | None]] = {}
         self.leaders: dict[int, int] = {}
         self.isr: dict[int, frozenset[int]] = {}
-        #: What consumers could see, by offset, and the first epoch of leadership that showed it.
+        #: The records that consumers could see, by offset, and the first epoch of leadership that showed each.
         self.committed: dict[int, Entry] = {}
         self.shown: dict[int, int] = {}
         #: The epochs that began with an unclean election.
@@ -356,7 +357,7 @@ class Invariants:
             raise Violation("F2 truncation ends", f"broker {broker_id} learns the same divergence again: {position}")
 
     def failed_over(self, partitions: dict[PartitionKey, PartitionState], end: int, in_transaction: bool) -> None:
-        """What the former controller did not commit never was. An open transaction is aborted at the log's end."""
+        """Forget the records that the former controller did not commit. It aborts an open transaction at the log's end."""
         for offset in [each for each, last in self._ends.items() if last >= end]:
             if offset <= end and in_transaction:
                 self._ends[offset] = end

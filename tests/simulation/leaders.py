@@ -53,7 +53,7 @@ class Session:
 
 
 class Leaders:
-    """What a process leads. `version` rises with everything that a follower could fetch."""
+    """The partitions that a process leads. `version` rises with everything that a follower could fetch."""
 
     def __init__(self, node_id: int, image: Image, min_isr: int, checks: Invariants) -> None:
         self.node_id = node_id

@@ -24,7 +24,7 @@ TOPIC = TopicId(bytes(15) + b"\x09")
 
 
 class PartitionState(NamedTuple):
-    """What the metadata log says of a partition. `unclean` is the last leader epoch that began with a loss of data."""
+    """A partition in the metadata. `unclean` is the last leader epoch that began with a loss of data."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

@@ -1,7 +1,7 @@
 """The network of the simulation: at most one request or response on each connection, and requests in limbo.
 
 A connection that breaks fails the request at its sender. The request itself may be lost, or stay in limbo: in a buffer
-of the receiver, who handles it later, when newer requests have come over other connections.
+of the receiver, which handles it later, after newer requests of other connections.
 """
 
 from __future__ import annotations

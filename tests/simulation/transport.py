@@ -15,7 +15,7 @@ OBSERVE, LIFE, ISR, FETCH, OFFSETS = "observe", "life", "isr", "fetch", "offsets
 
 
 class Config(NamedTuple):
-    """What stays the same in a schedule. `two_steps`: kinds of exchanges whose responses are steps of their own."""
+    """The constants of a schedule. `two_steps`: kinds of exchanges whose responses are steps of their own."""
 
     brokers: int = 3
     min_isr: int = 2
