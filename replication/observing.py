@@ -240,8 +240,8 @@ class Observer:
             # It may end before this log, whose last records were then never committed.
             if data.snapshot_id.end_offset < self.high_watermark:
                 raise CannotObserve(
-                    f"the leader offers a snapshot that ends at offset {data.snapshot_id.end_offset}, but records up to "
-                    f"{self.high_watermark} were committed"
+                    f"the leader offers a snapshot that ends at offset {data.snapshot_id.end_offset}, but records "
+                    f"up to {self.high_watermark} were committed"
                 )
             self._snapshot_id = EpochEnd(data.snapshot_id.epoch, data.snapshot_id.end_offset)
             self._snapshot = bytearray()

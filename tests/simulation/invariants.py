@@ -357,7 +357,7 @@ class Invariants:
             raise Violation("F2 truncation ends", f"broker {broker_id} learns the same divergence again: {position}")
 
     def failed_over(self, partitions: dict[PartitionKey, PartitionState], end: int, in_transaction: bool) -> None:
-        """Forget the records that the former controller did not commit. It aborts an open transaction at the log's end."""
+        """Forget the records that the former controller did not commit; `in_transaction`: one is aborted at `end`."""
         for offset in [each for each, last in self._ends.items() if last >= end]:
             if offset <= end and in_transaction:
                 self._ends[offset] = end
