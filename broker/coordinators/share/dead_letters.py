@@ -140,8 +140,11 @@ class DeadLetterWriter:
     def _write_batch(self, job: _Job, topic: str) -> None:
         services, letters = self._services, job.letters
         found = self._image.topic(topic)
-        if found is None:  # deleted meanwhile
-            self._on_written(job, job.following, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if (
+            found is None
+        ):  # deleted meanwhile: as in Kafka, no write has failed. Kafka gives up even if it may create it
+            self._end_turn()
+            self._enqueue(job)
             return
         max_bytes = services.config.log_config(self._image.topic_config(topic)).max_message_bytes
         originals: dict[int, Record] = {}

@@ -8,6 +8,7 @@ import pytest
 
 from broker.coordinators.share.dead_letter_records import build_batch, read_originals
 from broker.coordinators.share.dead_letters import DeadLetters, LetterCounts
+from metadata.delete_topics import TopicReference
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.records.batch import iter_batches
@@ -87,6 +88,34 @@ def test_rejected_records_are_archived_after_their_letters(broker, member):
     part = broker.partition(QUEUE).log.read(0, 1 << 20, 9)
     [(_, header)] = iter_batches(part if isinstance(part, bytes) else part.read())
     assert (header.codec, header.producer_id, header.record_count) == (Codec.NONE, -1, 2)
+
+
+@pytest.mark.parametrize("may_create", [False, True])
+def test_queue_that_is_deleted_before_the_write(broker, member, monkeypatch, may_create):
+    """No write has failed, as in Kafka. The letter is written if the topic may be created again; Kafka drops it."""
+    broker.create(QUEUE, 1, **ENABLED)
+    use_queue(member)
+    key = "errors.deadletterqueue.auto.create.topics.enable"
+    broker.controller.alter_config(ResourceType.BROKER, "", {key: str(may_create).lower()})
+    broker.settle()
+    broker.fill(1)
+    member.acquire()
+    ensure, deleted = broker.topics.ensure, []
+
+    def delete_first(name, configs):
+        ensured = ensure(name, configs)
+        if not deleted:
+            deleted.append(name)
+            broker.controller.delete_topics([TopicReference(name)])
+        return ensured
+
+    monkeypatch.setattr(broker.topics, "ensure", delete_first)
+    member.acknowledge((0, 0, REJECT))
+    work(broker)
+    assert deleted == [QUEUE]
+    assert member.read().endswith("[(0, 0, 4, 1)]"), "the record is archived"
+    counts = broker.dead_letter_counts.get("g", LetterCounts())
+    assert counts == LetterCounts(records=int(may_create), requests=int(may_create))
 
 
 def test_letters_without_copies_have_only_headers(broker, member):
