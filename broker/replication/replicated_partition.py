@@ -95,7 +95,7 @@ class ReplicatedPartition(Partition):
         )
 
     def lead_again(self, registration: PartitionRegistration) -> None:
-        """Begin another epoch of leadership. What waits goes on waiting: its records are still in the log."""
+        """Begin another epoch of leadership. Producers go on waiting: their records are still in the log."""
         self.leader = self._begin(registration)
         self._advance()
 

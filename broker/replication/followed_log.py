@@ -1,0 +1,97 @@
+"""The log of a partition that another broker leads, as replication/following.py uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol.records.errors import CorruptBatch, InvalidRecord
+from replication.following import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
+from runtime.clock import Clock
+from storage.errors import AppendRefused, LogOffline
+from storage.log.offset_checkpoints import OffsetCheckpoints
+from storage.log.partition_log import PartitionLog
+from storage.log.removals import Removals
+from storage.log.truncation import start_over, truncate_logs
+
+
+class LocalFollowedLog:
+    """A follower's log on the disk (`replication.following.FollowedLog`).
+
+    Args:
+        log: the open log, whose replication has begun.
+        checkpoints: those of the log manager; a truncation lowers the recovery point first.
+        removals: those of the log manager, for files that a truncation removes.
+        on_advance: called with the log when its high watermark has moved: consumers may read from followers (KIP-392).
+    """
+
+    __slots__ = ("_checkpoints", "_clock", "_on_advance", "_removals", "log")
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        checkpoints: OffsetCheckpoints,
+        removals: Removals,
+        clock: Clock,
+        on_advance: Callable[[PartitionLog], None] = lambda log: None,
+    ) -> None:
+        self.log = log
+        self._checkpoints = checkpoints
+        self._removals = removals
+        self._clock = clock
+        self._on_advance = on_advance
+
+    @property
+    def topic(self) -> str:
+        return self.log.topic
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        latest = self.log.leader_epochs.latest
+        return NO_EPOCH if latest is None else latest
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        return EpochEnd(*self.log.end_offset_for_epoch(epoch))
+
+    def append(self, records: memoryview, max_epoch: int) -> None:
+        try:
+            self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
+        except (AppendRefused, CorruptBatch, InvalidRecord) as error:
+            raise DamagedRecords(str(error)) from error
+        except LogOffline as error:
+            raise LogFailed(str(error)) from error
+
+    def truncate(self, offset: int) -> None:
+        truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
+        self._check()
+
+    def start_over(self, offset: int) -> None:
+        try:
+            start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
+        except LogOffline as error:
+            raise LogFailed(str(error)) from error
+
+    def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
+        log, before = self.log, self.log.high_watermark
+        log.advance_high_watermark(high_watermark)
+        if log.high_watermark != before:
+            self._on_advance(log)
+        if log_start_offset > log.log_start_offset:
+            try:
+                with log.directory.offline_on_error():
+                    log.raise_log_start(min(log_start_offset, log.high_watermark))
+            except LogOffline as error:
+                raise LogFailed(str(error)) from error
+
+    def _check(self) -> None:
+        try:
+            self.log.check_usable()
+        except LogOffline as error:
+            raise LogFailed(str(error)) from error

@@ -1,0 +1,172 @@
+"""A follower copies its leader's log: the requests, truncation, resets, and what it does without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.error_codes import ErrorCode
+from replication.following import Phase
+from tests.support.producing import batch
+from tests.unit.broker.replication.leading_broker import REGISTERED
+from tests.unit.broker.replication.replica_pair import KEY, ReplicaPair
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[ReplicaPair]:
+    made = ReplicaPair(tmp_path)
+    yield made
+    made.close()
+
+
+def produce(pair: ReplicaPair, batches: int = 1, **fields: int) -> None:
+    for _ in range(batches):
+        pair.leader.produce(batch(3, value=b"v" * 100, **fields), acks=1)
+
+
+def test_a_follower_gets_the_same_bytes(pair: ReplicaPair) -> None:
+    """Over several segments, of which the follower rolls its own; acks=all is answered by its next fetch."""
+    produce(pair, 20)
+    pair.follow()
+    assert pair.is_equal()
+    assert len(pair.log.segments) > 1
+    reply = pair.leader.produce()
+    pair.run()
+    assert reply.done
+    assert pair.leader.code(reply) == ErrorCode.NONE
+    assert pair.is_equal()
+
+
+def test_high_watermark_follows_with_the_next_records(pair: ReplicaPair) -> None:
+    pair.follow()
+    produce(pair)
+    pair.run()
+    assert pair.leader.partition.high_watermark == 3
+    assert pair.log.high_watermark == 0
+    pair.run(500)
+    assert pair.log.high_watermark == 3
+    assert pair.advanced == [3]
+
+
+def test_an_idle_follower_asks_for_nothing_by_name(pair: ReplicaPair) -> None:
+    """Its session has the partition; a request waits 500 ms at the leader."""
+    pair.follow()
+    pair.run(500)
+    asked = len(pair.client.asked)
+    pair.run(500)
+    assert len(pair.client.asked) == asked + 1
+    assert pair.client.asked[-1].topics == []
+    assert pair.client.asked[-1].session_id
+
+
+def test_records_that_the_leader_lacks_are_truncated(pair: ReplicaPair) -> None:
+    """KIP-101: the follower was leader in epoch 3 and wrote what nobody else has."""
+    produce(pair, 2)
+    pair.follow()
+    pair.fetcher.remove(KEY)
+    pair.run(500)
+    log = pair.log
+    log.append(batch(2), 5, pair.follower.clock.now_ms())
+    pair.leader.partition.lead_again(REGISTERED._replace(leader_epoch=6, partition_epoch=9, isr=(1, 2)))
+    produce(pair, 1)
+    pair.follow(leader_epoch=6)
+    assert pair.is_equal()
+    assert log.log_end_offset == 9
+
+
+def test_a_leader_of_another_epoch_is_asked_again_later(pair: ReplicaPair) -> None:
+    """The follower heard of the epoch first (UNKNOWN_LEADER_EPOCH)."""
+    produce(pair)
+    pair.follow(leader_epoch=5)
+    followed = pair.fetcher.followed(KEY)
+    assert followed is not None
+    assert (followed.phase, followed.last_error) == (Phase.DELAYED, ErrorCode.UNKNOWN_LEADER_EPOCH)
+    pair.leader.partition.lead_again(REGISTERED._replace(leader_epoch=5, partition_epoch=9, isr=(1, 2)))
+    produce(pair)
+    pair.run(999)
+    assert pair.log.log_end_offset == 0
+    pair.run(1)
+    assert pair.is_equal()
+
+
+def test_a_follower_behind_the_leaders_start_begins_there(pair: ReplicaPair) -> None:
+    """KAFKA-7414: never an error."""
+    produce(pair, 20)
+    log = pair.leader.partition.log
+    pair.leader.keep(1, partition_epoch=9)
+    pair.leader.partition.delete_records(33)
+    assert log.log_start_offset == 33
+    pair.follow()
+    assert (pair.log.log_start_offset, pair.log.log_end_offset) == (33, 60)
+    assert pair.is_equal()
+
+
+def test_a_follower_beyond_the_leaders_end_is_cut(pair: ReplicaPair) -> None:
+    """After an unclean election, of an epoch that both know."""
+    produce(pair)
+    pair.follow()
+    pair.fetcher.remove(KEY)
+    pair.run(500)
+    pair.log.append(batch(5), 4, pair.follower.clock.now_ms())
+    pair.follow()
+    assert pair.is_equal()
+
+
+def test_a_raised_start_comes_along(pair: ReplicaPair) -> None:
+    produce(pair, 5)
+    pair.follow()
+    pair.leader.partition.delete_records(6)
+    produce(pair)
+    pair.run()
+    assert pair.log.log_start_offset == 6
+
+
+def test_a_leader_that_does_not_answer_is_asked_again(pair: ReplicaPair) -> None:
+    produce(pair)
+    pair.client.cut = True
+    pair.follow()
+    assert pair.fetcher.failures == 1
+    pair.run(500)
+    assert len(pair.client.asked) == 1
+    pair.client.cut = False
+    pair.run(500)
+    assert pair.is_equal()
+
+
+def test_a_cut_during_a_reset_is_tried_again(pair: ReplicaPair) -> None:
+    produce(pair, 20)
+    pair.leader.keep(1, partition_epoch=9)
+    pair.leader.partition.delete_records(33)
+    request = pair.client.request
+
+    def cut_after(api: object, asked: object) -> object:
+        pair.client.cut = len(pair.client.asked) == 1
+        return request(api, asked)  # type: ignore[arg-type]
+
+    pair.client.request = cut_after  # type: ignore[assignment, method-assign]
+    pair.follow()
+    assert pair.log.log_end_offset == 0
+    pair.run(1000)
+    assert pair.is_equal()
+
+
+def test_a_closed_fetcher_asks_for_nothing(pair: ReplicaPair) -> None:
+    pair.follow()
+    pair.fetcher.close()
+    asked = len(pair.client.asked)
+    produce(pair)
+    pair.run(2000)
+    assert (len(pair.client.asked), pair.client.closed) == (asked, True)
+    assert pair.log.log_end_offset == 0
+
+
+def test_a_failed_directory_fails_its_partitions_alone(pair: ReplicaPair) -> None:
+    pair.follow()
+    pair.log.directory.fail(OSError(5, "Input/output error"))
+    produce(pair)
+    pair.run()
+    followed = pair.fetcher.followed(KEY)
+    assert followed is not None
+    assert followed.phase is Phase.FAILED
