@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from replication.following import Fetcher, FetchLimits, LogFailed
 from replication.lifecycle import BrokerLifecycle, Identity, LifecycleState, LifecycleTimes
 from replication.observing import Observer
 from replication.partition_key import PartitionKey
+from replication.roles import Action, change_of
 from tests.simulation.leaders import Leaders
 from tests.simulation.log import ReplicaLog
-from tests.simulation.metadata import FEATURES, LISTENERS, NO_LEADER, ChangePartition, Image, MetadataLog, Transactions
+from tests.simulation.metadata import FEATURES, LISTENERS, ChangePartition, Image, MetadataLog, Transactions
 from tests.simulation.metadata_fetch import ENDPOINTS
 from tests.simulation.network import CONTROLLER, Route
 
@@ -52,14 +54,14 @@ class Disk:
 
 
 class Process:
-    """One run of a broker. `roles` has the epoch in which each partition is led or followed."""
+    """One run of a broker. `hosted`: the partitions as they were when their roles were taken."""
 
     def __init__(self, disk: Disk, incarnation: int, min_isr: int, checks: Invariants, now_ms: int) -> None:
         self.id = disk.broker_id
         self.disk = disk
         self.image = Image()
         self.checks = checks
-        self.roles: dict[PartitionKey, int] = {}
+        self.hosted: dict[PartitionKey, PartitionRegistration] = {}
         self.leaders = Leaders(self.id, self.image, min_isr, checks)
         self.fetchers: dict[int, Fetcher] = {}
         self.resets: set[tuple[PartitionKey, int]] = set()
@@ -130,28 +132,30 @@ class Process:
     def _take_role(self, key: PartitionKey, now_ms: int) -> None:
         """Lead or follow a partition as the image says."""
         state = self.image.partitions[key]
-        if self.id not in state.replicas:
+        change = change_of(self.hosted.get(key), state, self.id)
+        if change.action is Action.NOTHING:
+            return
+        before, self.hosted[key] = self.hosted.get(key), state
+        if change.action is Action.REMOVE:
             self._stop_following(key, None)
             self.leaders.resign(key)
-            self.disk.logs.pop(key, None)
-            self.roles.pop(key, None)
+            del self.disk.logs[key], self.hosted[key]
             return
-        log, before = self.disk.log(key), self.roles.get(key, -1)
+        log = self.disk.log(key)
         if state.leader == self.id:
             self._stop_following(key, None)
             self.leaders.lead(key, log, state, now_ms)
-        else:
+        elif change.action is Action.FOLLOW:
             self.leaders.resign(key)
-            self._stop_following(key, state.leader)
-            if state.leader != NO_LEADER:
-                fetcher = self.fetchers.get(state.leader)
+            self._stop_following(key, change.leader)
+            if change.leader != NO_LEADER:
+                fetcher = self.fetchers.get(change.leader)
                 if fetcher is None:
-                    fetcher = self.fetchers[state.leader] = Fetcher(self.id, self.life.broker_epoch, LIMITS)
-                    self.fetch_routes[state.leader] = Route(self.id, "fetch", state.leader)
-                fetcher.add(key, log, state.leader_epoch)
-        self.roles[key] = state.leader_epoch
+                    fetcher = self.fetchers[change.leader] = Fetcher(self.id, self.life.broker_epoch, LIMITS)
+                    self.fetch_routes[change.leader] = Route(self.id, "fetch", change.leader)
+                fetcher.add(key, log, change.leader_epoch)
         count = (key in self.leaders.partitions) + sum(key in each.partitions for each in self.fetchers.values())
-        self.checks.role_taken(self.id, key, before, state.leader_epoch, count)
+        self.checks.role_taken(self.id, key, before.leader_epoch if before else -1, state.leader_epoch, count)
 
     def _stop_following(self, key: PartitionKey, leader: int | None) -> None:
         for each, fetcher in self.fetchers.items():

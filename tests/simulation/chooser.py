@@ -6,7 +6,6 @@ from itertools import accumulate
 from random import Random
 
 from tests.simulation.metadata import TOPIC
-from tests.simulation.network import Exchange, Route
 from tests.simulation.transport import FETCH, ISR, OBSERVE
 from tests.simulation.world import Step, World
 
@@ -15,6 +14,20 @@ FAULTS = {
     "lose": 6, "limbo": 8, "cut": 3, "kill": 3, "power": 3, "stop": 2, "pause": 2, "flush": 2, "checkpoint": 2,
     "fill": 0.5, "hold": 2, "failover": 1, "snapshot": 1, "elect": 5, "unclean": 0.4, "trim": 1,
 }  # fmt: skip
+
+
+#: Faults that are dangerous together. Each schedule has those of one theme, often.
+THEMES = (
+    (),
+    ("elect", "cut"),
+    ("kill", "lose", "limbo"),
+    ("power", "limbo", "checkpoint"),
+    ("stop", "power", "elect"),
+    ("lose", "limbo", "elect"),
+    ("hold", "failover", "snapshot"),
+    ("trim", "power", "unclean"),
+    ("pause", "cut", "elect"),
+)
 
 
 class Chooser:
@@ -27,10 +40,13 @@ class Chooser:
         for fault, weight in FAULTS.items():
             if random.random() < 0.5:
                 weights[fault] = weight * random.choice((0.5, 1.0, 2.0))
+        for fault in THEMES[random.randrange(len(THEMES))]:
+            weights[fault] = FAULTS[fault] * 3
         self._all = list(weights), list(accumulate(weights.values()))
         del weights["go"]
         #: Exchanges that seldom move: by source and kind.
-        self._slow = {(each, kind) for each in world.disks for kind in (OBSERVE, ISR, FETCH) if random.random() < 0.15}
+        slow = random.choice((0.0, 0.1, 0.3))
+        self._slow = {(each, kind) for each in world.disks for kind in (OBSERVE, ISR, FETCH) if random.random() < slow}
         self._others = list(weights), list(accumulate(weights.values()))
 
     def next(self) -> Step:
@@ -45,39 +61,13 @@ class Chooser:
         return step
 
     def _go(self) -> Step | None:
-        found = [route for route, each in self._world.network.exchanges.items() if self._matters(route, each)]
+        found = [route for route, each in self._world.network.exchanges.items() if self._world.matters(route, each)]
         while found:
             route = self._random.choice(found)
             if (route.source, route.kind) not in self._slow or self._random.random() < 0.1:
                 return ("go", *route)
             found.remove(route)
         return None
-
-    def _matters(self, route: Route, each: Exchange) -> bool:
-        """Whether something would happen: an idle follower's fetch and an idle observer's wait."""
-        world = self._world
-        if not world.can_go(route, each):
-            return False
-        if each.response is not None:
-            return True
-        if route.kind == OBSERVE:
-            process, controller = world.processes[route.source], world.controller
-            observer, log = process.observer, process.disk.metadata
-            return (observer.leader_epoch, observer.high_watermark, log.log_end_offset) != (
-                controller.epoch,
-                controller.committed,
-                controller.log.log_end_offset,
-            )
-        if route.kind == FETCH:
-            target = world.processes.get(route.target)
-            request = each.request
-            return (
-                target is None
-                or bool(request.topics)
-                or bool(request.forgotten_topics_data)
-                or world.network.seen.get(route) != target.leaders.version
-            )
-        return True
 
     # -- each returns a step, or None if it can do nothing now ---------------------------------------------------------
 

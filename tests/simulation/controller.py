@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition import ALTER_PARTITION, ResponsePartitionData, ResponseTopicData
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
@@ -19,14 +20,12 @@ from tests.simulation.metadata import (
     ABORT,
     BEGIN,
     END,
-    NO_LEADER,
     NO_OP,
     BrokerState,
     ChangeBroker,
     ChangePartition,
     Image,
     MetadataLog,
-    PartitionState,
     Record,
     RegisterBroker,
     Transactions,
@@ -81,7 +80,7 @@ class Controller:
             before = self.image.partitions.get(record.key) if isinstance(record, ChangePartition) else None
             self.image.apply(record)
             if isinstance(record, ChangePartition):
-                self._checks.partition_changed(record.key, before, record.state)
+                self._checks.partition_changed(record, before)
         if not self.holds:
             self.commit()
         return self.log.log_end_offset
@@ -187,7 +186,7 @@ class Controller:
         for key, old in self.image.partitions.items():
             if removed is None and old.leader != NO_LEADER:
                 continue
-            if removed is not None and removed not in (*old.isr, *(old.elr if unclean else ())):
+            if removed is not None and removed not in (*old.isr, *(old.eligible_leader_replicas if unclean else ())):
                 continue
             found = change(
                 old,
@@ -198,7 +197,7 @@ class Controller:
                 election=Election.UNCLEAN if self.unclean_allowed else Election.ONLINE,
             )
             if found is not None:
-                records.append(ChangePartition(key, found))
+                records.append(ChangePartition(key, *found))
         return records
 
     def elect_unclean(self) -> None:
@@ -208,7 +207,7 @@ class Controller:
             if old.leader == NO_LEADER:
                 found = change(old, self._is_active, self.min_isr, election=Election.UNCLEAN)
                 if found is not None:
-                    records.append(ChangePartition(key, found))
+                    records.append(ChangePartition(key, *found))
         if records:
             self.write(records)
 
@@ -219,14 +218,15 @@ class Controller:
             return False
         first = old._replace(replicas=(broker_id, *(each for each in old.replicas if each != broker_id)))
         found = change(first, self._is_active, self.min_isr, election=Election.PREFERRED)
-        if found is None or found.leader != broker_id:
+        if found is None or found.state.leader != broker_id:
             return False
-        self.write([ChangePartition(key, found)])
+        self.write([ChangePartition(key, *found)])
         return True
 
     def create(self, partitions: Iterable[tuple[PartitionKey, tuple[int, ...]]]) -> None:
         self.write(
-            [ChangePartition(key, PartitionState(each, each, each[0], 0, 0)) for key, each in partitions], atomic=False
+            [ChangePartition(key, PartitionRegistration(each, each, each[0], 0, 0)) for key, each in partitions],
+            atomic=False,
         )
 
     def _is_active(self, broker_id: int) -> bool:
@@ -254,8 +254,8 @@ class Controller:
         isr = tuple(each.broker_id for each in asked.new_isr_with_epochs)
         found = change(old, self._is_active, self.min_isr, isr=isr)
         if found is not None:
-            records.append(ChangePartition(key, found))
-        now = found or old
+            records.append(ChangePartition(key, *found))
+        now = found.state if found is not None else old
         return ResponsePartitionData(
             partition_index=key[1],
             leader_id=now.leader,
@@ -264,7 +264,7 @@ class Controller:
             partition_epoch=now.partition_epoch,
         )
 
-    def _refusal(self, old: PartitionState, broker_id: int, asked: Struct) -> int:
+    def _refusal(self, old: PartitionRegistration, broker_id: int, asked: Struct) -> int:
         """Kafka's validateAlterPartitionData."""
         isr = [each.broker_id for each in asked.new_isr_with_epochs]
         if asked.leader_epoch > old.leader_epoch or asked.partition_epoch > old.partition_epoch:

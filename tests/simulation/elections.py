@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
+from typing import NamedTuple
 
-from tests.simulation.metadata import NO_LEADER, PartitionState
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
+
+
+class Change(NamedTuple):
+    """A partition after a change. `unclean`: its new leader may lack committed records."""
+
+    state: PartitionRegistration
+    unclean: bool
 
 
 class Election(Enum):
@@ -21,16 +29,18 @@ def unique(replicas: Iterable[int]) -> tuple[int, ...]:
 
 
 def eligible_replicas(
-    old: PartitionState, isr: tuple[int, ...], min_isr: int, unclean: frozenset[int]
+    old: PartitionRegistration, isr: tuple[int, ...], min_isr: int, unclean: frozenset[int]
 ) -> tuple[int, ...]:
     """Return the ELR beside the target ISR. `unclean` brokers may have lost records."""
     if len(isr) >= min(min_isr, len(old.replicas)):
         return ()
-    return tuple(each for each in unique(old.elr + old.isr) if each not in isr and each not in unclean)
+    return tuple(
+        each for each in unique(old.eligible_leader_replicas + old.isr) if each not in isr and each not in unclean
+    )
 
 
 def elect(
-    old: PartitionState,
+    old: PartitionRegistration,
     isr: tuple[int, ...],
     elr: tuple[int, ...],
     acceptable: Callable[[int], bool],
@@ -55,29 +65,31 @@ def elect(
 
 
 def change(
-    old: PartitionState,
+    old: PartitionRegistration,
     acceptable: Callable[[int], bool],
     min_isr: int,
     *,
     isr: tuple[int, ...] | None = None,
     unclean: frozenset[int] = frozenset(),
     election: Election = Election.ONLINE,
-) -> PartitionState | None:
+) -> Change | None:
     """Return the partition after a change of its ISR or of the active brokers; None if nothing changes."""
     target = old.isr if isr is None else isr
     elr = eligible_replicas(old, target, min_isr, unclean)
     leader, is_unclean = elect(old, target, elr, acceptable, election)
-    epoch, lost = old.leader_epoch, old.unclean
+    epoch = old.leader_epoch
     if leader != old.leader:
         epoch += 1
         if leader in elr:
             target, elr = (leader,), tuple(each for each in elr if each != leader)
         elif is_unclean:
-            target, elr, lost = (leader,), (), epoch
+            target, elr = (leader,), ()
     last_known = old.last_known_elr
     if not target and old.isr:
         last_known = (old.leader,)
     elif leader != NO_LEADER:
         last_known = ()
-    found = PartitionState(old.replicas, target, leader, epoch, old.partition_epoch, elr, last_known, lost)
-    return None if found == old else found._replace(partition_epoch=old.partition_epoch + 1)
+    found = old._replace(
+        isr=target, leader=leader, leader_epoch=epoch, eligible_leader_replicas=elr, last_known_elr=last_known
+    )
+    return None if found == old else Change(found._replace(partition_epoch=old.partition_epoch + 1), is_unclean)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from replication.leading import Proposal
 from replication.partition_key import PartitionKey
 from tests.simulation.leaders import LAG_MS
 from tests.simulation.log import Entry, ReplicaLog
-from tests.simulation.metadata import NO_LEADER, PartitionState
+from tests.simulation.metadata import ChangePartition
 
 if TYPE_CHECKING:
     from tests.simulation.broker import Process
@@ -42,7 +43,7 @@ class Truth:
         self.shown: dict[int, int] = {}
         #: The epochs that began with an unclean election.
         self.unclean: list[int] = []
-        self.last: PartitionState | None = None
+        self.last: PartitionRegistration | None = None
 
     def may_be_lost(self, offset: int, epoch: int) -> bool:
         """Whether an unclean election separates an epoch from the one that showed a record."""
@@ -128,8 +129,8 @@ class Invariants:
         """The highest log start of any replica: records below it are deleted."""
         return max(each.logs[key].log_start_offset for each in self._world.disks.values() if key in each.logs)
 
-    def _may_lead(self, log: ReplicaLog, state: PartitionState) -> bool:
-        if log.broker_id not in (*state.isr, *state.elr):
+    def _may_lead(self, log: ReplicaLog, state: PartitionRegistration) -> bool:
+        if log.broker_id not in (*state.isr, *state.eligible_leader_replicas):
             return False
         process = self._world.processes.get(log.broker_id)
         known = self._world.controller.image.brokers.get(log.broker_id)
@@ -141,7 +142,7 @@ class Invariants:
         offset = log.high_watermark - 1
         process = self._world.processes.get(log.broker_id)
         if process is not None and log.at(offset) is not None:
-            self._was_shown(log, offset, process.roles.get(log.key, -1))
+            self._was_shown(log, offset, process.hosted[log.key].leader_epoch)
 
     def _offsets(self, log: ReplicaLog) -> None:
         if not log.base <= log.log_start_offset <= log.high_watermark <= log.log_end_offset:
@@ -285,17 +286,18 @@ class Invariants:
 
     # -- the controller ----------------------------------------------------------------------------------------------
 
-    def partition_changed(self, key: PartitionKey, before: PartitionState | None, state: PartitionState) -> None:
+    def partition_changed(self, record: ChangePartition, before: PartitionRegistration | None) -> None:
         """I6: no broker that is fenced, leaves, or has an old epoch enters the ISR, and none that lacks records."""
+        key, state, unclean = record
         truth = self.truth(key)
         truth.last = state
         truth.leaders[state.leader_epoch] = state.leader
         truth.isr[state.partition_epoch] = frozenset(state.isr)
         if before is None:
             return
-        if state.unclean != before.unclean:
-            truth.unclean.append(state.unclean)
-        for each in set(state.isr) - set(before.isr) - set(before.elr):
+        if unclean:
+            truth.unclean.append(state.leader_epoch)
+        for each in set(state.isr) - set(before.isr) - set(before.eligible_leader_replicas):
             process: Process | None = self._world.processes.get(each)
             known: Any = self._world.controller.image.brokers.get(each)
             if not known.is_active:
@@ -356,7 +358,9 @@ class Invariants:
         if count > 3:
             raise Violation("F2 truncation ends", f"broker {broker_id} learns the same divergence again: {position}")
 
-    def failed_over(self, partitions: dict[PartitionKey, PartitionState], end: int, in_transaction: bool) -> None:
+    def failed_over(
+        self, partitions: dict[PartitionKey, PartitionRegistration], end: int, in_transaction: bool
+    ) -> None:
         """Forget the records that the former controller did not commit; `in_transaction`: one is aborted at `end`."""
         for offset in [each for each, last in self._ends.items() if last >= end]:
             if offset <= end and in_transaction:

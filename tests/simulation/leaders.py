@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, EpochEndOffset, FetchableTopicResponse, PartitionData
 from protocol.schema import Struct
@@ -13,7 +14,7 @@ from replication.leading import LeaderState, Proposal
 from replication.partition_key import PartitionKey
 from tests.simulation.client import Write
 from tests.simulation.log import ReplicaLog
-from tests.simulation.metadata import Image, PartitionState
+from tests.simulation.metadata import Image
 
 if TYPE_CHECKING:
     from tests.simulation.invariants import Invariants
@@ -68,7 +69,7 @@ class Leaders:
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
-    def lead(self, key: PartitionKey, log: ReplicaLog, partition: PartitionState, now_ms: int) -> None:
+    def lead(self, key: PartitionKey, log: ReplicaLog, partition: PartitionRegistration, now_ms: int) -> None:
         """Begin an epoch of leadership, or take over a change of the partition within it."""
         known = self.partitions.get(key)
         if known is not None and known.state.leader_epoch == partition.leader_epoch:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from metadata.partition_registration import PartitionRegistration
 from protocol.messages.broker_registration import Feature, Listener
 from replication.following import EpochEnd
 from replication.partition_key import PartitionKey
 
-NO_LEADER = -1
 LISTENERS = [Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0)]
 FEATURES = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]
 
@@ -21,19 +21,6 @@ class TopicId(bytes):
 
 
 TOPIC = TopicId(bytes(15) + b"\x09")
-
-
-class PartitionState(NamedTuple):
-    """A partition in the metadata. `unclean` is the last leader epoch that began with a loss of data."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-    unclean: int = -1
 
 
 class BrokerState(NamedTuple):
@@ -66,10 +53,11 @@ class ChangeBroker(NamedTuple):
 
 
 class ChangePartition(NamedTuple):
-    """PartitionRecord or PartitionChangeRecord, with all fields."""
+    """PartitionRecord or PartitionChangeRecord, with all fields. `unclean`: the leader may lack committed records."""
 
     key: PartitionKey
-    state: PartitionState
+    state: PartitionRegistration
+    unclean: bool = False
 
 
 class Marker(NamedTuple):
@@ -87,7 +75,7 @@ class Image:
 
     def __init__(self) -> None:
         self.brokers: dict[int, BrokerState] = {}
-        self.partitions: dict[PartitionKey, PartitionState] = {}
+        self.partitions: dict[PartitionKey, PartitionRegistration] = {}
 
     def broker_epoch(self, broker_id: int) -> int | None:
         found = self.brokers.get(broker_id)

@@ -81,6 +81,7 @@ def settle(world: World, rounds: int) -> None:
     for _ in range(rounds):
         for _ in range(4):
             for route in list(world.network.exchanges):
-                if route in world.network.exchanges:
+                exchange = world.network.exchanges.get(route)
+                if exchange is not None and world.matters(route, exchange):
                     world.go(*route)
         world.tick(500)

@@ -58,6 +58,31 @@ class Transport:
             return self._may_return(route, exchange)
         return self.network.passes(route.source, route.target) and route.target not in self.paused
 
+    def matters(self, route: Route, each: Exchange) -> bool:
+        """Whether something would happen: an idle follower's fetch and an idle observer's wait."""
+        if not self.can_go(route, each):
+            return False
+        if each.response is not None:
+            return True
+        if route.kind == OBSERVE:
+            process, controller = self.processes[route.source], self.controller
+            observer, log = process.observer, process.disk.metadata
+            return (observer.leader_epoch, observer.high_watermark, log.log_end_offset) != (
+                controller.epoch,
+                controller.committed,
+                controller.log.log_end_offset,
+            )
+        if route.kind == FETCH:
+            target = self.processes.get(route.target)
+            request = each.request
+            return (
+                target is None
+                or bool(request.topics)
+                or bool(request.forgotten_topics_data)
+                or self.network.seen.get(route) != target.leaders.version
+            )
+        return True
+
     def _may_return(self, route: Route, exchange: Exchange) -> bool:
         return (
             exchange.after <= self.controller.committed

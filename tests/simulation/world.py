@@ -164,6 +164,7 @@ class World(Transport):
     def tick(self, ms: int) -> bool:
         """Time passes: heartbeats, ends of sessions, and checks of lag."""
         self.now_ms += ms
+        self.network.seen.clear()  # followers' long polls end
         for broker_id, process in list(self.processes.items()):
             if self.processes.get(broker_id) is process and broker_id not in self.paused:
                 self._beat(broker_id, process)
