@@ -122,7 +122,7 @@ class Controller:
             state = known
         records: list[Record] = [RegisterBroker(broker_id, state)]
         if known is not None and is_new and request.previous_broker_epoch != known.epoch:
-            records += self._moves(removed=broker_id, unclean=True)
+            records += self.moves(removed=broker_id, unclean=True)
         self._sessions[broker_id] = now_ms + SESSION_MS
         self._applied[broker_id] = -1
         return Answer(BROKER_REGISTRATION.response(broker_epoch=epoch), self.write(records))
@@ -143,12 +143,12 @@ class Controller:
                 leaves = True
             elif not request.want_fence and is_caught_up:
                 fenced = False
-                records = [ChangeBroker(broker_id, known.epoch, fenced=False), *self._moves(added=broker_id)]
+                records = [ChangeBroker(broker_id, known.epoch, fenced=False), *self.moves(added=broker_id)]
         elif request.want_fence:
             fenced, leaves = True, request.want_shut_down
         elif request.want_shut_down:
             if not known.shutting_down:
-                records = [ChangeBroker(broker_id, known.epoch, shutting_down=True), *self._moves(removed=broker_id)]
+                records = [ChangeBroker(broker_id, known.epoch, shutting_down=True), *self.moves(removed=broker_id)]
                 self._leaves_at[broker_id] = self.log.log_end_offset + len(records)
             elif not self._leads(broker_id) and self._lowest_applied() + 1 >= self._leaves_at[broker_id]:
                 fenced = leaves = True
@@ -166,7 +166,7 @@ class Controller:
         return min((self._applied.get(each, -1) for each, state in self.image.brokers.items() if not state.fenced))
 
     def _fence(self, broker_id: int, known: BrokerState) -> list[Record]:
-        return [*self._moves(removed=broker_id), ChangeBroker(broker_id, known.epoch, fenced=True)]
+        return [*self.moves(removed=broker_id), ChangeBroker(broker_id, known.epoch, fenced=True)]
 
     def end_sessions(self, now_ms: int) -> None:
         """Fence the brokers that sent no heartbeat for a session."""
@@ -176,7 +176,7 @@ class Controller:
 
     # -- partitions --------------------------------------------------------------------------------------------------
 
-    def _moves(self, *, removed: int | None = None, added: int | None = None, unclean: bool = False) -> list[Record]:
+    def moves(self, *, removed: int | None = None, added: int | None = None, unclean: bool = False) -> list[Record]:
         """Return the changes of partitions when a broker goes or comes."""
 
         def acceptable(broker_id: int) -> bool:

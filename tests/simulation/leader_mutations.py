@@ -40,7 +40,9 @@ def _set_replicas(self: LeaderState, replicas: Any, now_ms: int) -> None:
     }
 
 
-@mutation("older-isr-of-record", "an older record replaces the ISR of a response", (InSyncReplicas, "follow"))
+@mutation(
+    "older-isr-of-record", "an older record replaces the ISR of a response", (InSyncReplicas, "follow"), is_rare=True
+)
 def _follow(self: InSyncReplicas, isr: Any, partition_epoch: int) -> InSyncReplicas:
     return InSyncReplicas(isr, partition_epoch)
 
@@ -124,12 +126,18 @@ mutation(
     "commit-below-minimum",
     "the high watermark moves below min.insync.replicas (KIP-966)",
     (LeaderState, "has_enough_replicas"),
+    is_rare=True,
 )(property(lambda self: True))
 
 _advance = LeaderState.advance
 
 
-@mutation("high-watermark-falls", "the high watermark follows a follower that restarts", (LeaderState, "advance"))
+@mutation(
+    "high-watermark-falls",
+    "the high watermark follows a follower that restarts",
+    (LeaderState, "advance"),
+    is_rare=True,
+)
 def _advance_back(self: LeaderState, leader_end: int, now_ms: int) -> bool:
     before, self.high_watermark = self.high_watermark, -1
     moved = _advance(self, leader_end, now_ms)
