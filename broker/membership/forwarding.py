@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from broker.membership.controllers import ControllerChannel, Leader
+from broker.membership.logger_levels import alter_configs
 from broker.network.outbound_errors import OutboundError
 from broker.requests.context import ClientConnection, CloseConnection
 from broker.requests.error_reply import error_reply
@@ -63,8 +64,14 @@ _RETRY_MS = 100
 
 
 def apis_of_a_member(served: Mapping[int, ServedApi]) -> dict[int, ServedApi]:
-    """Return the same APIs, of which FORWARDED are forwarded undecoded."""
-    return {key: ForwardedApi(each) if key in FORWARDED else each for key, each in served.items()}
+    """Return the same APIs, of which FORWARDED are forwarded undecoded, but for the levels of loggers."""
+    return {key: _as_served_here(key, each) for key, each in served.items()}
+
+
+def _as_served_here(key: int, served: ServedApi) -> ServedApi:
+    if key == ApiKey.INCREMENTAL_ALTER_CONFIGS:
+        return ForwardedApi(served, alter_configs)
+    return ForwardedApi(served) if key in FORWARDED else served
 
 
 class EnvelopeForwarder:

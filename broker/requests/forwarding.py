@@ -25,15 +25,16 @@ class RequestForwarder(Protocol):
 class ForwardedApi(ServedApi):
     """An API whose requests are forwarded undecoded. Request and answer are frames here.
 
-    The other process checks access, and charges the request to the client's quotas.
+    The other process checks access, and charges the request to the client's quotas. `handler` takes the frame of a
+    request, and returns that of the answer.
     """
 
     is_charged = False
     is_guarded = False
 
-    def __init__(self, served: ServedApi) -> None:
-        handler = cast("Callable[[RequestContext, Struct], Reply]", forward)
-        super().__init__(served.key, served.served, served.advertised, handler=handler)
+    def __init__(self, served: ServedApi, handler: Callable[..., Deferred[list[Chunk]]] | None = None) -> None:
+        serve = cast("Callable[[RequestContext, Struct], Reply]", handler or forward)
+        super().__init__(served.key, served.served, served.advertised, handler=serve)
 
     def decoder(self, api: Api, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
         def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:

@@ -38,6 +38,7 @@ from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM
 from protocol.messages.envelope import ENVELOPE
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.records.control import build_control_batch
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Struct
@@ -57,6 +58,7 @@ _APIS = (
     ALLOCATE_PRODUCER_IDS,
     CREATE_TOPICS,
     DESCRIBE_QUORUM,
+    INCREMENTAL_ALTER_CONFIGS,
 )
 
 
@@ -158,6 +160,7 @@ class FakeController:
                 producer_id_start=7_000, producer_id_len=1_000
             ),
             CREATE_TOPICS.name: self._create_topics,
+            INCREMENTAL_ALTER_CONFIGS.name: self._alter_configs,
             DESCRIBE_QUORUM.name: lambda _: DESCRIBE_QUORUM.response(error_message="as the controller answers"),
         }
         return handlers[api.name](request)
@@ -256,6 +259,15 @@ class FakeController:
         found = self.create(*(NewTopic(each.name, each.num_partitions, 1) for each in request.topics))
         results = [CreatableTopicResult(name=each.name, error_code=each.error_code) for each in found]
         return CREATE_TOPICS.response(topics=results)
+
+    def _alter_configs(self, request: Struct) -> Struct:
+        results = [
+            AlterConfigsResourceResponse(
+                error_message=None, resource_type=each.resource_type, resource_name=each.resource_name
+            )
+            for each in request.resources
+        ]
+        return INCREMENTAL_ALTER_CONFIGS.response(responses=results)
 
     # -- sockets -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,11 @@ from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
@@ -185,6 +190,28 @@ def test_forwarded_requests_carry_the_client(controller: FakeController, client:
     assert controller.principals == ["User:ANONYMOUS", "User:ANONYMOUS"]
     assert [each.client_host_address for each in controller.named(ENVELOPE)] == [bytes((127, 0, 0, 1))] * 2
     eventually(lambda: len(topics(client, "orders")["orders"].partitions), equal_to=2, retried=KeyError)
+
+
+def test_levels_of_loggers_are_not_forwarded(
+    controller: FakeController, member: MemberBroker, client: WireClient
+) -> None:
+    """Each broker has its own. The other resources of the request go to the controller."""
+
+    def resource(kind: ResourceType, name: str, key: str, value: str) -> Struct:
+        config = AlterableConfig(name=key, config_operation=0, value=value)
+        return AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+
+    level = resource(ResourceType.BROKER_LOGGER, "1", "broker.network", "DEBUG")
+    wrong = resource(ResourceType.BROKER_LOGGER, "2", "broker.network", "DEBUG")
+    topic = resource(ResourceType.TOPIC, "orders", "retention.ms", "5")
+    answer = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[level, topic, wrong])
+    results = [(each.resource_type, each.resource_name, each.error_code) for each in answer.responses]
+    logger = ResourceType.BROKER_LOGGER
+    assert results == [(logger, "1", 0), (ResourceType.TOPIC, "orders", 0), (logger, "2", ErrorCode.INVALID_REQUEST)]
+    (forwarded,) = controller.named(INCREMENTAL_ALTER_CONFIGS)
+    assert [each.resource_name for each in forwarded.resources] == ["orders"]
+    client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[level])
+    assert len(controller.named(ENVELOPE)) == 1
 
 
 def test_versions_of_forwarded_apis_are_those_of_the_controller(controller: FakeController, client: WireClient) -> None:
