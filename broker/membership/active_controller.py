@@ -97,6 +97,17 @@ class ActiveController:
         created.add_done_callback(_log_automatic)
         return created
 
+    def create_declared_topics(self) -> Deferred[list[NewTopicResult]]:
+        """Create the topics of `pybroker.topics` that do not exist. Existing ones are not changed."""
+        missing = [
+            NewTopic(each.name, each.partitions, USE_DEFAULT, configs=each.configs)
+            for each in self._config.declared_topics
+            if self._metadata.image.topic(each.name) is None
+        ]
+        created = self.create_topics(missing) if missing else Deferred.resolved([])
+        created.add_done_callback(_log_automatic)
+        return created
+
     # -- producer ids ------------------------------------------------------------------------------------------------
 
     def allocate_producer_ids(self, count: int) -> Deferred[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.membership.logger_levels import alter_configs
@@ -16,8 +17,8 @@ from broker.requests.served_api import ServedApi
 from protocol.api_keys import ApiKey
 from protocol.client_session import Response, SupportedVersions
 from protocol.error_codes import ErrorCode, ProtocolError
-from protocol.framing import encode_response, frame
-from protocol.headers import decode_request_header
+from protocol.framing import SIZE_BYTES, encode_response, frame
+from protocol.headers import decode_request_header, decode_response_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.envelope import ENVELOPE
@@ -118,6 +119,7 @@ class EnvelopeForwarder:
         answered: Deferred[bytes] = Deferred()
         self._count(1, frame)
         answered.add_done_callback(lambda _: self._count(-1, frame))
+        answered.add_done_callback(lambda done: _throttle(connection, frame, done))
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         self._try(envelope, frame, deadline_ms, answered)
         return answered
@@ -200,6 +202,19 @@ def _principal(connection: ClientConnection) -> bytes:
     kind, _, name = connection.principal.partition(":")
     data = DefaultPrincipalData.new(type=kind, name=name, token_authenticated=connection.token_authenticated)
     return _PRINCIPAL_VERSION.to_bytes(2, "big") + DefaultPrincipalData.encode(_PRINCIPAL_VERSION, data)
+
+
+def _throttle(connection: ClientConnection, request: bytes, answered: Deferred[bytes]) -> None:
+    """Mute the client for the throttle time in the controller's answer, as Kafka's brokers do (KIP-599)."""
+    if answered.cancelled:
+        return
+    with suppress(ProtocolError, CloseConnection):
+        header = decode_request_header(request)
+        api, body = API_BY_KEY[header.api_key], memoryview(answered.result())[SIZE_BYTES:]
+        position = decode_response_header(api, header.api_version, body)[1]
+        fields = api.response.decode(header.api_version, body, position)[0]
+        if wait_ms := getattr(fields, "throttle_time_ms", 0):
+            connection.throttle(wait_ms)
 
 
 def _address(host: str) -> bytes:

@@ -43,7 +43,7 @@ from config.tls_context import TlsError
 from controller.metadata_retention import MetadataRetention
 from replication.lifecycle import BrokerLifecycle, LifecycleState
 from replication.observing import Endpoint, Observer
-from runtime.deferred import outcome
+from runtime.deferred import outcome, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,6 +311,8 @@ class MemberProcess(CoordinatorProcess):
         self._report_cordoned()
         self._lifecycle.logs_are_open()
         await self._progress.until(lambda: self._state >= LifecycleState.RUNNING)
+        assert self.controller is not None
+        await outcome(settled([self.controller.create_declared_topics()]))
         self._admit_clients(listeners)
         self._start_console()
 

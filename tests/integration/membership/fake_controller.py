@@ -71,6 +71,8 @@ class FakeController:
         is_active: whether it answers as the active controller. Otherwise the requests get NOT_CONTROLLER.
         requests: each as (name of the API, request).
         principals: those of the envelopes.
+        create_topics_versions: the first and the last version of CreateTopics.
+        throttle_ms: the throttle time in its answers to CreateTopics.
     """
 
     def __init__(self, cluster_id: str) -> None:
@@ -83,7 +85,8 @@ class FakeController:
         self.requests: list[tuple[str, Struct]] = []
         self.principals: list[str] = []
         self.port = 0
-        self.create_topics_versions = (2, 5)
+        self.create_topics_versions = (2, 6)
+        self.throttle_ms = 0
         self._batches: list[tuple[int, int, bytes]] = []  # base offset, epoch, bytes
         self._snapshot: tuple[int, int, bytes] | None = None
         self._lock = threading.Condition()
@@ -258,7 +261,7 @@ class FakeController:
     def _create_topics(self, request: Struct) -> Struct:
         found = self.create(*(NewTopic(each.name, each.num_partitions, 1) for each in request.topics))
         results = [CreatableTopicResult(name=each.name, error_code=each.error_code) for each in found]
-        return CREATE_TOPICS.response(topics=results)
+        return CREATE_TOPICS.response(topics=results, throttle_time_ms=self.throttle_ms)
 
     def _alter_configs(self, request: Struct) -> Struct:
         results = [

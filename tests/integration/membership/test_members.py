@@ -218,7 +218,7 @@ def test_versions_of_forwarded_apis_are_those_of_the_controller(controller: Fake
     """Others keep this broker's versions, and what the controller does not serve is not offered."""
     answer = client.call(API_VERSIONS, 3, client_software_name="test", client_software_version="1")
     ranges = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert ranges[CREATE_TOPICS.key] == (2, 5)
+    assert ranges[CREATE_TOPICS.key] == (2, 6)
     assert ranges[METADATA.key][1] == METADATA.current.max
     assert 37 not in ranges  # CreatePartitions
 
@@ -231,6 +231,24 @@ def test_forwarded_requests_wait_for_an_active_controller(
     assert not select.select([client.socket], [], [], 0.5)[0]
     controller.is_active = True
     assert client.receive().topics[0].error_code == ErrorCode.NONE
+
+
+def test_client_that_the_controller_throttles_is_muted(controller: FakeController, client: WireClient) -> None:
+    controller.throttle_ms = 400
+    client.call(CREATE_TOPICS, 6, topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
+    client.send(METADATA, 12, topics=[])
+    assert not select.select([client.socket], [], [], 0.2)[0]
+    client.receive()
+
+
+def test_declared_topics_are_created(controller: FakeController, tmp_path: Path) -> None:
+    with MemberBroker(tmp_path, controller.port, {"pybroker.topics": "orders:3"}) as member:
+        with WireClient(HOST, member.port) as client:
+            eventually(lambda: len(topics(client, "orders")["orders"].partitions), equal_to=3, retried=KeyError)
+        assert not controller.principals  # by the broker itself
+        member.stop()
+        member.start()
+        assert len(controller.named(CREATE_TOPICS)) == 1
 
 
 def test_producer_ids_come_from_the_controller(client: WireClient) -> None:
