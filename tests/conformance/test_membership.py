@@ -29,6 +29,7 @@ from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
+from tests.support.scale import SCALE
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 #: The controller listener needs a login, and all nodes have an authorizer.
@@ -259,3 +260,26 @@ def test_member_starts_again(member: MemberBroker, admin: AdminClient, other: Ot
     member.start()
     assert sorted(consume(member, topic, 5)) == ["0", "1", "2", "3", "4"]
     assert create(admin) != topic
+
+
+class Successor(MemberBroker):
+    """A member with the node id of the broker of Apache Kafka."""
+
+    node_id = OtherBroker.node_id
+
+
+@pytest.mark.skipif(SCALE <= 1, reason="two more starts of Apache Kafka: at full size only")
+def test_both_kinds_take_over_the_directory_of_the_other(
+    controller: KafkaController, member: MemberBroker, admin: AdminClient, other: OtherBroker, tmp_path: Path
+) -> None:
+    """A cluster is moved from Apache Kafka to pybroker, and back, one broker at a time."""
+    topic = create(admin, partitions=4)
+    produce(member, topic, 5)
+    other.stop()
+    properties = {**_SECURED, "log.dirs": str(other.log_dir)}
+    with Successor(tmp_path, controller.port, properties) as successor:
+        assert sorted(consume(successor, topic, 5)) == ["0", "1", "2", "3", "4"]
+        produce(successor, topic, 5)
+        assert successor.stop() == 0
+    other.start()
+    assert sorted(consume(other, topic, 10)) == sorted([*"01234"] * 2)

@@ -1,0 +1,106 @@
+"""A member of a cluster of three controllers, one of which is killed, or frozen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration.membership.member_broker import MemberBroker
+from tests.support.brokers import HOST, KafkaBroker
+from tests.support.eventually import eventually
+from tests.support.ports import free_port
+from tests.support.scale import SCALE
+
+pytestmark = pytest.mark.skipif(SCALE <= 1, reason="three controllers of Apache Kafka: at full size only")
+
+_IDS = (101, 102, 103)
+
+
+class Voter(KafkaBroker):
+    """A controller of Apache Kafka, one of the voters that the configuration names (kraft.version 0)."""
+
+    _format_options = ()
+
+    def __init__(self, directory: Path, node_id: int, voters: dict[int, int]) -> None:
+        self.node_id = node_id
+        self._voters = ",".join(f"{each}@{HOST}:{port}" for each, port in voters.items())
+        super().__init__(directory, port=voters[node_id])
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.quorum.voters": self._voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+        }
+
+
+class MemberOfVoters(MemberBroker):
+    """A member that knows the controllers by controller.quorum.voters."""
+
+    def _own_properties(self) -> dict[str, str]:
+        own = super()._own_properties()
+        del own["controller.quorum.bootstrap.servers"]
+        return own
+
+
+@pytest.fixture(scope="module")
+def voters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Voter]]:
+    ports = {node_id: free_port() for node_id in _IDS}
+    with ThreadPoolExecutor() as pool:
+        started = pool.map(lambda each: Voter(tmp_path_factory.mktemp("voter"), each, ports), _IDS)
+        controllers = dict(zip(_IDS, started, strict=True))
+    yield controllers
+    for each in controllers.values():
+        each.kill()
+
+
+@pytest.fixture(scope="module")
+def member(voters: dict[int, Voter], tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
+    named = ",".join(f"{each.node_id}@{each.bootstrap}" for each in voters.values())
+    with MemberOfVoters(tmp_path_factory.mktemp("member"), 0, {"controller.quorum.voters": named}) as member:
+        yield member
+
+
+def create(member: MemberBroker) -> None:
+    """Create a topic, and wait until the member knows it."""
+    admin, name = AdminClient({"bootstrap.servers": member.bootstrap}), uuid.uuid4().hex
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    eventually(lambda: name in admin.list_topics(timeout=10).topics)
+
+
+def leader(member: MemberBroker) -> int:
+    """Return the controller that the member has followed last."""
+    lines = [line for line in member.output.splitlines() if "leads the metadata log" in line]
+    return int(lines[-1].partition("Controller ")[2].split()[0])
+
+
+def test_killed_controller(member: MemberBroker, voters: dict[int, Voter]) -> None:
+    create(member)
+    first = leader(member)
+    voters[first].kill()
+    create(member)
+    assert leader(member) != first
+    voters[first].start()
+    assert "The controller has fenced this broker" not in member.output
+
+
+def test_frozen_controller(member: MemberBroker, voters: dict[int, Voter]) -> None:
+    """Its connections stay open, and it does not answer. Then it comes back, and leads no more."""
+    create(member)
+    first = leader(member)
+    os.kill(voters[first].pid, signal.SIGSTOP)
+    try:
+        create(member)
+        assert leader(member) != first
+    finally:
+        os.kill(voters[first].pid, signal.SIGCONT)
+    create(member)
