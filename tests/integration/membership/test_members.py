@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import select
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from controller.formatting import id_bytes
 from metadata.create_topics import NewTopic
 from metadata.framing import new_record
 from metadata.image import Endpoint, ResourceType
@@ -254,6 +256,20 @@ def test_declared_topics_are_created(controller: FakeController, tmp_path: Path)
 def test_producer_ids_come_from_the_controller(client: WireClient) -> None:
     answer = client.call(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=1000)
     assert (answer.error_code, answer.producer_id) == (ErrorCode.NONE, 7_000)
+
+
+def test_failed_log_directory_is_reported_at_once(controller: FakeController, tmp_path: Path) -> None:
+    """The controller moves its replicas elsewhere. This broker serves the other directories."""
+    other = tmp_path / "more"
+    two = {"log.dirs": f"{tmp_path}/logs,{other}", "broker.heartbeat.interval.ms": "60000"}
+    with MemberBroker(tmp_path, controller.port, two) as member:
+        properties = (other / "meta.properties").read_text()
+        failed = id_bytes(properties.partition("directory.id=")[2].partition("\n")[0].replace("\\", ""))
+        shutil.rmtree(other)
+        other.write_text("no directory any more")
+        controller.create(NewTopic("orders", 4, 1))
+        eventually(lambda: [failed] in [list(each.offline_log_dirs) for each in controller.named(BROKER_HEARTBEAT)])
+        assert member.is_running
 
 
 def test_clean_stop_moves_leadership_and_is_remembered(controller: FakeController, member: MemberBroker) -> None:
