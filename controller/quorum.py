@@ -83,9 +83,16 @@ class MetadataQuorum:
         return self._log.epoch
 
     @property
+    def leader_id(self) -> int:
+        """The controller that leads: this node."""
+        return self._config.node_id
+
+    @property
     def end_offset(self) -> int:
         """The end of the log, which is also the end of its committed part."""
         return self._log.end_offset
+
+    high_watermark = end_offset
 
     @property
     def kraft_version(self) -> int:

@@ -59,12 +59,24 @@ class MetadataObserver:
         return self._observer.endpoint
 
     @property
-    def leader_epoch(self) -> int:
+    def leader_id(self) -> int:
+        """The node id of the active controller; -1 if nobody is known to lead."""
+        return self._observer.leader_id
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
         return self._observer.leader_epoch
 
     @property
     def high_watermark(self) -> int:
+        """The end of the committed part of the log."""
         return self._observer.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        """The end of this broker's copy of the log."""
+        return self._metadata.log.log_end_offset
 
     def start(self) -> None:
         """Begin to follow."""

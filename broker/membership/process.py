@@ -70,8 +70,17 @@ class MemberProcess(CoordinatorProcess):
     controller: ActiveController | None = None
 
     @property
-    def main_parts(self) -> MainParts | None:
-        return None
+    def main_parts(self) -> MainParts:
+        from broker.observability.metrics.observed import MainParts  # loaded only with metrics
+
+        assert self._observer is not None
+        return MainParts(
+            controller=self._committed,
+            quorum=self._observer,
+            groups=self.groups,
+            transactions=self.transactions,
+            client_metrics=self.client_metrics,
+        )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
         return apis_of_a_member(super()._served_apis())

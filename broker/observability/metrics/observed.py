@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
     from config import BrokerConfig
-    from controller.controller import Controller
-    from controller.quorum import MetadataQuorum
     from runtime.clock import Clock
     from runtime.process_pool import ProcessPool
     from runtime.purgatory import Purgatory
@@ -57,11 +55,39 @@ class WorkerCounts(Protocol):
         """The number of restarts of workers that died."""
 
 
-class MainParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that only the main process has."""
+class MetadataProgress(Protocol):
+    """How far this process has followed the metadata log."""
 
-    controller: Controller
-    quorum: MetadataQuorum
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record in the image."""
+
+
+class QuorumView(Protocol):
+    """The quorum of the metadata log, as this node knows it."""
+
+    @property
+    def leader_id(self) -> int:
+        """The controller that leads; -1 if that is unknown."""
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of the committed part."""
+
+    @property
+    def end_offset(self) -> int:
+        """The end of this node's log."""
+
+
+class MainParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts that only the process that a user starts has."""
+
+    controller: MetadataProgress
+    quorum: QuorumView
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     client_metrics: ClientMetrics

@@ -200,7 +200,7 @@ def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     """Yield figures of the metadata."""
     image = broker.metadata.image
     active = sum(each.is_active for each in image.brokers.values())
-    yield table.ACTIVE_CONTROLLERS, (), 1
+    yield table.ACTIVE_CONTROLLERS, (), int(main.quorum.leader_id == broker.config.node_id)
     yield table.ACTIVE_BROKERS, (), active
     yield table.FENCED_BROKERS, (), len(image.brokers) - active
     yield table.TOPICS, (), len(image.topics_by_name)
@@ -212,9 +212,9 @@ def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     quorum = main.quorum
     yield table.METADATA_OFFSET, (), main.controller.last_offset
     yield table.METADATA_APPLIED, (), main.controller.last_offset
-    yield table.QUORUM_LEADER, (), broker.config.node_id
+    yield table.QUORUM_LEADER, (), quorum.leader_id
     yield table.QUORUM_EPOCH, (), quorum.epoch
-    yield table.QUORUM_HIGH_WATERMARK, (), quorum.end_offset
+    yield table.QUORUM_HIGH_WATERMARK, (), quorum.high_watermark
     yield table.QUORUM_END, (), quorum.end_offset
 
 

@@ -6,6 +6,7 @@ import select
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -32,10 +33,11 @@ from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
-from tests.integration.membership.fake_controller import FakeController, fake_controller
+from tests.integration.membership.fake_controller import NODE_ID, FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
 
@@ -241,6 +243,20 @@ def test_client_that_the_controller_throttles_is_muted(controller: FakeControlle
     client.send(METADATA, 12, topics=[])
     assert not select.select([client.socket], [], [], 0.2)[0]
     client.receive()
+
+
+def test_metrics_name_the_controller_that_leads(controller: FakeController, tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://{HOST}:{port}"
+    with (
+        MemberBroker(tmp_path, controller.port, {"metrics.listeners": url}),
+        urlopen(f"{url}/metrics", timeout=60) as answer,
+    ):
+        text = answer.read().decode()
+    found = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines() if line[:1] != "#"}
+    assert found["kafka_server_raft_metrics_current_leader"] == NODE_ID
+    assert found["kafka_controller_kafkacontroller_activecontrollercount"] == 0
+    assert found["kafka_controller_kafkacontroller_activebrokercount"] == 1
 
 
 def test_declared_topics_are_created(controller: FakeController, tmp_path: Path) -> None:
