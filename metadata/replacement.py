@@ -29,6 +29,9 @@ def _difference(old: MetadataImage, new: MetadataImage) -> Delta:
             for each in old.delegation_tokens.keys() | new.delegation_tokens.keys()
             if old.delegation_tokens.get(each) != new.delegation_tokens.get(each)
         },
+        changed_brokers={
+            each for each in old.brokers.keys() | new.brokers.keys() if old.brokers.get(each) != new.brokers.get(each)
+        },
         changed_acls=old.acls != new.acls,
         changed_quotas=old.client_quotas != new.client_quotas,
     )

@@ -76,6 +76,7 @@ class Delta(msgspec.Struct):
     deleted_topics: list[TopicImage] = field(default_factory=list)
     changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
     changed_tokens: set[str] = field(default_factory=set)  # ids of delegation tokens
+    changed_brokers: set[int] = field(default_factory=set)  # ids of brokers whose registration has changed
     changed_acls: bool = False
     changed_quotas: bool = False
     new_quotas: list[tuple[QuotaEntity, str]] = field(default_factory=list)  # quotas that are new
@@ -123,7 +124,8 @@ def _broker(image: MetadataImage, broker_id: int, broker_epoch: int, what: str) 
     return broker
 
 
-def replay_register_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_register_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    delta.changed_brokers.add(value.broker_id)
     image.brokers[value.broker_id] = BrokerRegistration(
         broker_id=value.broker_id,
         broker_epoch=value.broker_epoch,
@@ -139,23 +141,27 @@ def replay_register_broker(image: MetadataImage, value: Struct, _: Delta) -> Non
     )
 
 
-def replay_unregister_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_unregister_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
     _broker(image, value.broker_id, value.broker_epoch, "UnregisterBrokerRecord")
+    delta.changed_brokers.add(value.broker_id)
     del image.brokers[value.broker_id]
 
 
-def replay_fence_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_fence_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    delta.changed_brokers.add(value.id)
     image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "FenceBrokerRecord"), fenced=True)
 
 
-def replay_unfence_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_unfence_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    delta.changed_brokers.add(value.id)
     image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "UnfenceBrokerRecord"), fenced=False)
 
 
-def replay_broker_registration_change(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_broker_registration_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
     """`fenced` is 1 for fencing, -1 for unfencing, 0 for neither. Fields with their default change nothing."""
     broker = _broker(image, value.broker_id, value.broker_epoch, "BrokerRegistrationChangeRecord")
     cordoned = value.cordoned_log_dirs
+    delta.changed_brokers.add(value.broker_id)
     image.brokers[value.broker_id] = replace(
         broker,
         fenced=broker.fenced if value.fenced == 0 else value.fenced > 0,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
+from metadata.bulk_records import Changes
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
+from metadata.registration import leave
 from metadata.replacement import replace_image
 from metadata.replay import Delta, replay_all
 from metadata.replica_placement import new_partition
@@ -25,7 +28,7 @@ def setting(name: str, value: str | None) -> MetadataRecord:
     return new_record(30, ConfigRecord, **resource, name=name, value=value)
 
 
-def differences(before: list[MetadataRecord], after: list[MetadataRecord]) -> tuple[Delta, Delta, MetadataImage]:
+def differences(before: Sequence[Changes], after: Sequence[Changes]) -> tuple[Delta, Delta, MetadataImage]:
     """Return the replay's delta of `after`, the replacement's, and the image that was replaced."""
     image = cluster()
     replay_all(image, before)
@@ -69,3 +72,11 @@ def test_changed_configurations_are_named() -> None:
     assert not replaced.changed_quotas
     _, unchanged, _ = differences(before, [])
     assert unchanged == Delta()
+
+
+def test_changed_registrations_are_named() -> None:
+    """Connections to a broker depend on its address, and the ISR on its epoch."""
+    fenced = leave(cluster(), 1)
+    replayed, replaced, _ = differences([], fenced)
+    assert replayed.changed_brokers == replaced.changed_brokers == {1}
+    assert differences([], [])[1].changed_brokers == set()

@@ -1,0 +1,74 @@
+"""The other brokers of a cluster: their epochs, their addresses, and connections to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_security import OutboundSecurity
+from config import BrokerConfig
+from metadata.image import MetadataImage
+from metadata.replay import Delta
+from replication.observing import Endpoint
+from runtime.timers import Timers
+
+
+class Peers:
+    """The brokers as this one knows them by the metadata, on the inter-broker listener.
+
+    Args:
+        security: of the inter-broker listener.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: MetadataImage,
+        loop: asyncio.AbstractEventLoop,
+        timers: Timers,
+        security: OutboundSecurity,
+    ) -> None:
+        self._image = image
+        self._loop = loop
+        self._timers = timers
+        self._security = security
+        self._options = OutboundOptions.from_config(config, "")
+        self._listener = config.inter_broker_listener_name
+        self._known = {broker_id: self.endpoint(broker_id) for broker_id in image.brokers}
+        self._on_moved: list[Callable[[int], None]] = []
+
+    def broker_epoch(self, broker_id: int) -> int | None:
+        """Return the epoch of a broker that is neither fenced nor in its controlled shutdown, else None."""
+        registration = self._image.brokers.get(broker_id)
+        return registration.broker_epoch if registration is not None and registration.is_active else None
+
+    def endpoint(self, broker_id: int) -> Endpoint | None:
+        """Return the address of a broker; None if it is not registered, or has no such listener."""
+        registration = self._image.brokers.get(broker_id)
+        for each in registration.endpoints if registration is not None else ():
+            if each.name == self._listener:
+                return Endpoint(each.host, each.port)
+        return None
+
+    def client(self, broker_id: int, client_id: str) -> OutboundClient | None:
+        """Return a new client of a broker, which the caller closes; None without an address."""
+        endpoint = self.endpoint(broker_id)
+        if endpoint is None:
+            return None
+        options = replace(self._options, client_id=client_id)
+        return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
+
+    def on_moved(self, callback: Callable[[int], None]) -> None:
+        """Call `callback(broker_id)` when the address of a broker has changed, or it was unregistered."""
+        self._on_moved.append(callback)
+
+    def follow(self, delta: Delta) -> None:
+        """Take over a change of the image."""
+        for broker_id in delta.changed_brokers:
+            before, now = self._known.get(broker_id), self.endpoint(broker_id)
+            self._known[broker_id] = now
+            if before is not None and now != before:
+                for callback in self._on_moved:
+                    callback(broker_id)
