@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from broker.coordinators.transaction.markers import PartitionMarkers
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.external_readers.spark.queries import SparkQueries
-    from broker.maintenance.move_services import Placements
+    from broker.maintenance.move_services import AssignFirst, Placements
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
@@ -273,7 +273,7 @@ class Broker(ABC):
         mark_cordoned(config, data.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
-    def _wire_moves(self, placements: Placements) -> None:
+    def _wire_moves(self, placements: Placements, assign_first: AssignFirst | None = None) -> None:
         services = MoveServices(
             config=self.config,
             clock=self.clock,
@@ -286,6 +286,7 @@ class Broker(ABC):
             cleaner=self.cleaner,
             metadata=self.metadata,
             placements=placements,
+            assign_first=assign_first,
         )
         self.moves = ReplicaMoves(services)
 

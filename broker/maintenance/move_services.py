@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
     from config import BrokerConfig
     from runtime.clock import Clock
+    from runtime.deferred import Deferred
     from runtime.timers import Timers
     from storage.log_manager import LogManager
 
@@ -26,8 +27,16 @@ class Placements(Protocol):
         """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
 
 
+AssignFirst: TypeAlias = "Callable[[bytes, int, bytes], Deferred[None]]"
+"""Assigns a replica (topic id, partition) to a directory (its id); resolves once the controller knows it."""
+
+
 class MoveServices(msgspec.Struct, frozen=True, kw_only=True):
-    """Services that a move between log directories needs. `directory_ids` holds the id of each path."""
+    """Services that a move between log directories needs. `directory_ids` holds the id of each path.
+
+    `assign_first` is set in a cluster: the controller has to know the new directory before the copy takes the place of
+    the log. If that directory failed in between, it would otherwise not know that the replica is offline (KIP-858).
+    """
 
     config: BrokerConfig
     clock: Clock
@@ -40,3 +49,4 @@ class MoveServices(msgspec.Struct, frozen=True, kw_only=True):
     cleaner: Cleaner
     metadata: MetadataCache
     placements: Placements
+    assign_first: AssignFirst | None = None

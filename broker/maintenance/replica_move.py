@@ -67,6 +67,8 @@ class Move:
         self._round_began_ms = 0
         self._rounds = 0
         self._over = False
+        #: Whether the controller knows the new directory, although the log is still in the old one.
+        self._assigned = False
 
     # -- end of a move -----------------------------------------------------------------------------------------------
 
@@ -78,6 +80,8 @@ class Move:
                 self.source.cleaning, self.source.copied = None, False
             if self._work is not None:
                 self._work.cancel()
+            if self._assigned:
+                self._place(self.source.directory)
             self._moves.ended(self)
 
     def abandon(self) -> None:
@@ -149,7 +153,8 @@ class Move:
             rest_bytes = REST_BYTES << max(0, self._rounds - _PATIENT_ROUNDS)
             left_bytes = sum(each.end - each.position for each in pieces)
             if copied is not None and left_bytes <= min(rest_bytes, rate):
-                self._take_place(copied)
+                if not self._wait_for_assignment():
+                    self._take_place(copied)
                 return
             stored = self._stored(copied, clean=copied is not None)
             job = CopyJob(self.directory.path, stored, self.source.topic_id, pieces, most_bytes)
@@ -223,15 +228,27 @@ class Move:
 
     # -- replacing the log -------------------------------------------------------------------------------------------
 
+    def _wait_for_assignment(self) -> bool:
+        """Assign the new directory in a cluster. Return whether the move has to wait for the controller."""
+        services, partition = self._moves.services, self.partition
+        directory_id = services.directory_ids.get(self.directory.path)
+        if services.assign_first is None or self._assigned or directory_id is None:
+            return False
+        self._assigned = True
+        assigned = services.assign_first(partition.topic_id, partition.index, directory_id)
+        assigned.add_done_callback(lambda _: self._round())
+        return True
+
     def _take_place(self, copied: CopyProgress) -> None:
         """Copy the rest, and replace the log with the copy. After OSError or StorageError the log stays."""
         services, source, partition = self._moves.services, self.source, self.partition
         new = self._completed(copied)
+        self._assigned = False
         self.leave()
         services.logs.replace(new)
         partition.swap_log(new)
         services.cleaner.moved(source, new)
-        self._report_to_metadata()
+        self._place(self.directory)
         self._moves.replaced(source, new)
         log.info("%s is in %s now", partition, self.directory.path)
 
@@ -258,10 +275,10 @@ class Move:
         new.mark_unsynced(self.directory.path)
         return new
 
-    def _report_to_metadata(self) -> None:
+    def _place(self, directory: LogDirectory) -> None:
         """Record the partition's directory in the metadata. If that fails, the next start finds it."""
         services, partition = self._moves.services, self.partition
-        directory_id = services.directory_ids.get(self.directory.path)
+        directory_id = services.directory_ids.get(directory.path)
         if directory_id is None:
             return
         placed = [(partition.topic_id, partition.index, directory_id)]

@@ -133,6 +133,13 @@ class ActiveController:
             self._assignments.assign((topic_id, index), directory_id)
         self._assign()
 
+    def assign_first(self, topic_id: bytes, index: int, directory_id: bytes) -> Deferred[None]:
+        """Assign a replica to a log directory. Resolves once the controller knows it, or the replica is gone."""
+        assigned: Deferred[None] = Deferred()
+        self._assignments.assign((topic_id, index), directory_id, lambda: assigned.resolve(None))
+        self._assign()
+        return assigned
+
     def _assign(self) -> None:
         request = self._assignments.next_request(self._epoch())
         if request is None:

@@ -262,7 +262,7 @@ class MemberProcess(CoordinatorProcess):
             config, self.metadata, self.partitions, self.controller, data.directory_ids, self.loop.call_soon
         )
         self._committed.publish_to(self.publisher.publish)
-        self._wire_moves(self.controller)
+        self._wire_moves(self.controller, self.controller.assign_first)
         self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.publisher.when_published)
         self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
         self._enforce_quotas()

@@ -52,7 +52,7 @@ class Moving(DataBroker):
             config=lambda kind, name: self.values, brokers={1: None}, metadata_version=MAX_METADATA_VERSION
         )
         self.controller = self.metadata = SimpleNamespace(image=image, append=self.told.append)
-        self.placements = self.controller
+        self.placements, self.assign_first = self.controller, None
         self.background.start()
         self.moves: Any = ReplicaMoves(self, lambda size: self.copies)  # type: ignore[arg-type, return-value]
         self.home = home

@@ -17,6 +17,7 @@ from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults, crea
 from metadata.image import Endpoint, MetadataImage
 from metadata.registration import (
     NodeIdentity,
+    assign_directories,
     bootstrap_records,
     feature_records,
     leave,
@@ -31,6 +32,12 @@ from protocol.headers import decode_request_header
 from protocol.messages import fetch, fetch_snapshot
 from protocol.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
+from protocol.messages.assign_replicas_to_dirs import (
+    ASSIGN_REPLICAS_TO_DIRS,
+    ResponseDirectoryData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicResult
@@ -59,6 +66,7 @@ _APIS = (
     CREATE_TOPICS,
     DESCRIBE_QUORUM,
     INCREMENTAL_ALTER_CONFIGS,
+    ASSIGN_REPLICAS_TO_DIRS,
 )
 
 
@@ -72,6 +80,7 @@ class FakeController:
         requests: each as (name of the API, request).
         principals: those of the envelopes.
         create_topics_versions: the first and the last version of CreateTopics.
+        on_assignment: called with the log directory of each assignment, before it is written.
         throttle_ms: the throttle time in its answers to CreateTopics.
     """
 
@@ -87,6 +96,7 @@ class FakeController:
         self.port = 0
         self.create_topics_versions = (2, 6)
         self.throttle_ms = 0
+        self.on_assignment: Callable[[bytes], object] = lambda directory_id: None
         self._batches: list[tuple[int, int, bytes]] = []  # base offset, epoch, bytes
         self._snapshot: tuple[int, int, bytes] | None = None
         self._lock = threading.Condition()
@@ -163,6 +173,7 @@ class FakeController:
                 producer_id_start=7_000, producer_id_len=1_000
             ),
             CREATE_TOPICS.name: self._create_topics,
+            ASSIGN_REPLICAS_TO_DIRS.name: self._assign,
             INCREMENTAL_ALTER_CONFIGS.name: self._alter_configs,
             DESCRIBE_QUORUM.name: lambda _: DESCRIBE_QUORUM.response(error_message="as the controller answers"),
         }
@@ -262,6 +273,20 @@ class FakeController:
         found = self.create(*(NewTopic(each.name, each.num_partitions, 1) for each in request.topics))
         results = [CreatableTopicResult(name=each.name, error_code=each.error_code) for each in found]
         return CREATE_TOPICS.response(topics=results, throttle_time_ms=self.throttle_ms)
+
+    def _assign(self, request: Struct) -> Struct:
+        directories = []
+        for directory in request.directories:
+            self.on_assignment(directory.id)
+            topics = []
+            for topic in directory.topics:
+                indexes = [each.partition_index for each in topic.partitions]
+                placed = [(topic.topic_id, index, directory.id) for index in indexes]
+                self.write(assign_directories(self.image, request.broker_id, placed))
+                found = [ResponsePartitionData(partition_index=index) for index in indexes]
+                topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=found))
+            directories.append(ResponseDirectoryData(id=directory.id, topics=topics))
+        return ASSIGN_REPLICAS_TO_DIRS.response(directories=directories)
 
     def _alter_configs(self, request: Struct) -> Struct:
         results = [

@@ -16,6 +16,11 @@ from metadata.framing import new_record
 from metadata.image import Endpoint, ResourceType
 from metadata.registration import NodeIdentity, register_broker, unfence_broker
 from protocol.error_codes import ErrorCode
+from protocol.messages.alter_replica_log_dirs import (
+    ALTER_REPLICA_LOG_DIRS,
+    AlterReplicaLogDir,
+    AlterReplicaLogDirTopic,
+)
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
@@ -274,13 +279,40 @@ def test_producer_ids_come_from_the_controller(client: WireClient) -> None:
     assert (answer.error_code, answer.producer_id) == (ErrorCode.NONE, 7_000)
 
 
+def directory_id(path: Path) -> bytes:
+    properties = (path / "meta.properties").read_text()
+    return id_bytes(properties.partition("directory.id=")[2].partition("\n")[0].replace("\\", ""))
+
+
+def test_move_is_assigned_before_the_copy_takes_its_place(controller: FakeController, tmp_path: Path) -> None:
+    """If the new directory failed in between, the controller would not know that the replica is offline."""
+    dirs = tmp_path / "one", tmp_path / "two"
+    with MemberBroker(tmp_path, controller.port, {"log.dirs": ",".join(map(str, dirs))}) as member:
+        controller.create(NewTopic("orders", 1, 1))
+        topic = controller.image.topics_by_name["orders"]
+        ids = {directory_id(each): each for each in dirs}
+        eventually(lambda: topic.partitions[0].directory_of(1) in ids)
+        source = ids[topic.partitions[0].directory_of(1)]
+        (target,) = set(dirs) - {source}
+        already: list[bool] = []
+        controller.on_assignment = lambda assigned: already.append((ids[assigned] / "orders-0").exists())
+        with WireClient(HOST, member.port) as client:
+            wanted = AlterReplicaLogDir(
+                path=str(target), topics=[AlterReplicaLogDirTopic(name="orders", partitions=[0])]
+            )
+            client.call(ALTER_REPLICA_LOG_DIRS, 2, dirs=[wanted])
+        eventually((target / "orders-0").exists)
+        assert not (source / "orders-0").exists()
+        assert already[0] is False
+        assert topic.partitions[0].directory_of(1) == directory_id(target)
+
+
 def test_failed_log_directory_is_reported_at_once(controller: FakeController, tmp_path: Path) -> None:
     """The controller moves its replicas elsewhere. This broker serves the other directories."""
     other = tmp_path / "more"
     two = {"log.dirs": f"{tmp_path}/logs,{other}", "broker.heartbeat.interval.ms": "60000"}
     with MemberBroker(tmp_path, controller.port, two) as member:
-        properties = (other / "meta.properties").read_text()
-        failed = id_bytes(properties.partition("directory.id=")[2].partition("\n")[0].replace("\\", ""))
+        failed = directory_id(other)
         shutil.rmtree(other)
         other.write_text("no directory any more")
         controller.create(NewTopic("orders", 4, 1))

@@ -6,12 +6,15 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from broker.maintenance.replaced_log import AGAIN_MS
 from broker.maintenance.replica_moves import RATE_KEY
 from protocol.error_codes import ErrorCode
+from runtime.deferred import Deferred
 from storage.fs import LOCAL
 from storage.log.tasks import FlushTask
 from tests.support.moving_broker import BIG, CONFIG, Copies, Moving
@@ -60,6 +63,48 @@ def test_move_can_be_reversed(broker: Moving) -> None:
     broker.moves._workers = Copies(LOCAL)
     broker.send_to(1)
     assert (broker.place, broker.values_now()) == ("data1", [BIG])
+
+
+class Assignments:
+    """The controller of a cluster: the assignments that moves wait for, and those that are only reported."""
+
+    def __init__(self, broker: Moving) -> None:
+        self.asked: list[tuple[bytes, Deferred[None]]] = []
+        self.reported: list[bytes] = []
+        broker.directory_ids = {
+            str(broker.home / f"data{number}"): bytes(15) + bytes((number + 9,)) for number in (0, 1)
+        }
+        made: Any = broker
+        made.assign_first = self.assign_first
+        made.placements = SimpleNamespace(record_placements=lambda placed: self.reported.extend(p[2] for p in placed))
+
+    def assign_first(self, topic_id: bytes, index: int, directory_id: bytes) -> Deferred[None]:
+        self.asked.append((directory_id, Deferred()))
+        return self.asked[-1][1]
+
+
+def test_copy_waits_for_its_assignment_in_a_cluster(broker: Moving) -> None:
+    """The log is still written meanwhile."""
+    controller = Assignments(broker)
+    broker.append(BIG)
+    broker.send_to(1)
+    assert [each for each, _ in controller.asked] == [broker.directory_ids[str(broker.home / "data1")]]
+    assert broker.place == "data0"
+    broker.append(b"2")
+    controller.asked[0][1].resolve(None)
+    assert (broker.place, broker.values_now()) == ("data1", [BIG, b"2"])
+    assert len(controller.asked) == 1
+
+
+def test_assignment_of_a_move_that_ends_early_is_taken_back(broker: Moving) -> None:
+    """Else the controller would look for the replica in a directory that does not have it."""
+    controller = Assignments(broker)
+    broker.append(BIG)
+    broker.send_to(1)
+    assert broker.send_to(0) is ErrorCode.NONE
+    assert controller.reported == [broker.directory_ids[str(broker.home / "data0")]]
+    controller.asked[0][1].resolve(None)
+    assert broker.names() == ["data0/t-0"]
 
 
 def test_deleted_topic_deletes_its_copy(broker: Moving) -> None:
