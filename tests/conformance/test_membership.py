@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -21,15 +23,31 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from broker.membership.forwarding import FORWARDED
 from metadata.loading import MetadataLoader
 from metadata.partition_registration import is_reserved_directory
+from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
+from protocol.messages.describe_quorum import DESCRIBE_QUORUM, RequestPartitionData, RequestTopicData
+from protocol.messages.elect_leaders import ELECT_LEADERS
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
+from protocol.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
+from protocol.messages.unregister_broker import UNREGISTER_BROKER
+from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
+from protocol.schema import Api
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scale import SCALE
+from tests.support.wire import WireClient, served_versions
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 #: The controller listener needs a login, and all nodes have an authorizer.
@@ -219,6 +237,32 @@ def test_brokers_of_both_kinds_are_one_cluster(member: MemberBroker, admin: Admi
     produce(member, topic, 50)
     assert sorted(consume(other, topic, 50)) == sorted(map(str, range(50)))
     eventually(lambda: _directories(member, topic), until=lambda ids: len(ids) == 4 and len(set(ids.values())) == 2)
+
+
+def test_forwarded_requests_have_the_same_answers(member: MemberBroker, other: OtherBroker) -> None:
+    """And the same versions, which are those of the controller."""
+    quorum = RequestTopicData(topic_name="__cluster_metadata", partitions=[RequestPartitionData(partition_index=0)])
+    alteration = AlterableConfig(name="retention.ms", config_operation=0, value="no number")
+    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC.value, resource_name="none", configs=[alteration])
+    requests: list[tuple[Api, dict[str, Any]]] = [
+        (CREATE_TOPICS, {"topics": [CreatableTopic(name="a/b", num_partitions=1, replication_factor=1)]}),
+        (CREATE_PARTITIONS, {"topics": [CreatePartitionsTopic(name="none", count=3, assignments=None)]}),
+        (DELETE_TOPICS, {"topics": [DeleteTopicState(name="none")]}),
+        (DESCRIBE_QUORUM, {"topics": [quorum]}),
+        (ELECT_LEADERS, {"election_type": 0, "topic_partitions": None}),
+        (INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]}),
+        (LIST_PARTITION_REASSIGNMENTS, {"topics": None}),
+        (UNREGISTER_BROKER, {"broker_id": 77}),
+        (UPDATE_FEATURES, {"feature_updates": [FeatureUpdateKey(feature="none", max_version_level=9, upgrade_type=1)]}),
+    ]
+    with WireClient(HOST, member.port) as ours, WireClient(HOST, other.port) as theirs:
+        versions = [served_versions(each) for each in (ours, theirs)]
+        assert {key: versions[0].get(key) for key in FORWARDED} == {key: versions[1].get(key) for key in FORWARDED}
+        for api, fields in requests:
+            answers = [str(each.call(api, api.current.max, **fields)) for each in (ours, theirs)]
+            # of DescribeQuorum: when observers have fetched, and how far
+            same = [re.sub(r"(timestamp|log_end_offset|high_watermark)=\d+", r"\1=", answer) for answer in answers]
+            assert same[0] == same[1], api.name
 
 
 def _directories(member: MemberBroker, topic: str) -> dict[int, bytes]:
