@@ -156,9 +156,14 @@ class LeaderState:
     ) -> bool:
         """Note a follower's fetch at `offset`. Return whether the high watermark moved.
 
-        Raises KeyError if the broker has no replica.
+        A fetch from before the broker's last registration counts for nothing: it may arrive late, and the broker may
+        have lost the records that it claims (KIP-903). Raises KeyError if the broker has no replica.
         """
-        self.followers[broker_id].fetched(broker_epoch, offset, log_start_offset, leader_end, now_ms)
+        follower = self.followers[broker_id]
+        newest_epoch = max(follower.broker_epoch, self._brokers.broker_epoch(broker_id) or UNKNOWN_BROKER_EPOCH)
+        if UNKNOWN_BROKER_EPOCH < broker_epoch < newest_epoch:
+            return False
+        follower.fetched(broker_epoch, offset, log_start_offset, leader_end, now_ms)
         return self.advance(leader_end, now_ms)
 
     def advance(self, leader_end: int, now_ms: int) -> bool:

@@ -210,6 +210,15 @@ class Invariants:
                         f"leader {broker_id} commits up to {state.high_watermark}, but broker {each} may be elected, "
                         f"which has fetched up to {state.followers[each].log_end_offset}",
                     )
+                replica = self._world.disks[each].logs.get(leader.key)
+                if replica is None or replica.log_end_offset >= state.high_watermark:
+                    continue
+                if self._may_lead(replica, truth.last):
+                    raise Violation(
+                        "I6 maximal ISR",
+                        f"leader {broker_id} commits up to {state.high_watermark}, and the log of broker {each} in the "
+                        f"ISR ends at {replica.log_end_offset}",
+                    )
         for offset in range(max(before, log.log_start_offset), state.high_watermark):
             entry = log.at(offset)
             known = truth.committed.get(offset)

@@ -129,6 +129,18 @@ mutation(
     is_rare=True,
 )(property(lambda self: True))
 
+
+@mutation(
+    "late-fetch-counts",
+    "a fetch from before a broker's restart counts (KIP-903)",
+    (LeaderState, "fetched"),
+    is_rare=True,
+)
+def _fetched(self: LeaderState, broker_id: int, epoch: int, offset: int, start: int, end: int, now_ms: int) -> bool:
+    self.followers[broker_id].fetched(epoch, offset, start, end, now_ms)
+    return self.advance(end, now_ms)
+
+
 _advance = LeaderState.advance
 
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
-from tests.simulation.schedule import run
+from tests.simulation.schedule import replay, run
+from tests.simulation.shrink import parse
 from tests.support.scale import SCALE
 
-#: Enough for the faults that show often; the others need full size.
 SCHEDULES = 400 if SCALE <= 1 else 40_000
+SCRIPTS = {each.stem: each for each in sorted((Path(__file__).parent / "scripts").iterdir())}
+#: Rare faults have a script; at full size schedules must find them, too.
 CHOSEN = [each for each in MUTATIONS if SCALE > 1 or not each.is_rare]
 
 
-@pytest.mark.parametrize("mutation", CHOSEN, ids=lambda each: each.name)
+def name_of(mutation: Mutation) -> str:
+    return mutation.name
+
+
+@pytest.mark.parametrize("mutation", CHOSEN, ids=name_of)
 def test_planted_fault_is_caught(mutation: Mutation) -> None:
     with planted(mutation):
         assert any(run(seed) is not None for seed in range(SCHEDULES))
+
+
+@pytest.mark.parametrize("mutation", [each for each in MUTATIONS if each.is_rare], ids=name_of)
+def test_script_of_a_rare_fault(mutation: Mutation) -> None:
+    """The script fails with the fault, and only with it."""
+    config, steps = parse(SCRIPTS[mutation.name].read_text())
+    assert replay(config, steps) is None
+    with planted(mutation):
+        assert replay(config, steps) is not None

@@ -110,6 +110,19 @@ def test_replica_that_may_not_join_does_not_count(change: str) -> None:
     assert leader.state.high_watermark == 11
 
 
+@pytest.mark.parametrize("known_by", ["fetch", "metadata"])
+def test_late_fetch_of_an_earlier_registration(known_by: str) -> None:
+    """The broker has restarted since, and may have lost the records that the fetch claims (KIP-903)."""
+    leader = Leader(isr=(1, 2), replicas=(1, 2))
+    leader.brokers[2] = 202
+    if known_by == "fetch":
+        del leader.brokers[2]
+        leader.fetch(2, 5, epoch=202)
+    assert not leader.fetch(2, 10, epoch=102)
+    assert leader.state.high_watermark == (5 if known_by == "fetch" else 0)
+    assert leader.fetch(2, 10, epoch=202)
+
+
 def test_nothing_is_committed_below_the_minimum() -> None:
     """KIP-966."""
     leader = Leader(isr=(1,), min_isr=2, high_watermark=10)
