@@ -11,7 +11,7 @@ from tests.simulation.world import Step, World
 
 #: Faults and their weights, beside those of ordinary steps.
 FAULTS = {
-    "lose": 6, "limbo": 8, "cut": 3, "kill": 3, "power": 3, "stop": 2, "pause": 2, "flush": 2, "checkpoint": 2,
+    "lose": 6, "limbo": 1.5, "cut": 3, "kill": 3, "power": 3, "stop": 2, "pause": 2, "flush": 2, "checkpoint": 2,
     "fill": 0.5, "hold": 2, "failover": 1, "snapshot": 1, "elect": 5, "unclean": 0.4, "trim": 1,
 }  # fmt: skip
 
@@ -25,7 +25,8 @@ THEMES = (
     ("stop", "power", "elect"),
     ("lose", "limbo", "elect"),
     ("hold", "failover", "snapshot"),
-    ("trim", "power", "unclean"),
+    ("trim", "pause", "cut"),
+    ("power", "unclean"),
     ("pause", "cut", "elect"),
 )
 

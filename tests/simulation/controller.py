@@ -6,7 +6,7 @@ Kafka's QuorumController as far as replication needs it. A failover keeps only w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.error_codes import ErrorCode
@@ -38,15 +38,11 @@ if TYPE_CHECKING:
 SESSION_MS = 9_000
 
 
-class Answer(NamedTuple):
-    """A response, and the end offset that must be committed before it leaves the controller."""
-
-    body: Struct
-    after: int = 0
-
-
 class Controller:
-    """The active controller. `committed` is the high watermark of its log."""
+    """The active controller. `committed` is the high watermark of its log.
+
+    Its responses must wait until all that it has written is committed: also an error may come of what is not.
+    """
 
     def __init__(self, min_isr: int, checks: Invariants) -> None:
         self.min_isr = min_isr
@@ -69,8 +65,8 @@ class Controller:
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
-    def write(self, records: list[Record], *, atomic: bool = True) -> int:
-        """Append records as a batch, or in a transaction; return the end offset."""
+    def write(self, records: list[Record], *, atomic: bool = True) -> None:
+        """Append records as a batch, or in a transaction."""
         in_transaction = self.in_transactions and not atomic
         if in_transaction:
             self._checks.transaction_begins(self.log.log_end_offset, len(records) + 1)
@@ -83,7 +79,6 @@ class Controller:
                 self._checks.partition_changed(record, before)
         if not self.holds:
             self.commit()
-        return self.log.log_end_offset
 
     def commit(self) -> None:
         self.committed = self.log.log_end_offset
@@ -110,12 +105,12 @@ class Controller:
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
-    def register(self, request: Struct, now_ms: int) -> Answer:
+    def register(self, request: Struct, now_ms: int) -> Struct:
         broker_id = request.broker_id
         known = self.image.brokers.get(broker_id)
         is_new = known is None or known.incarnation != request.incarnation_id
         if known is not None and is_new and self._sessions.get(broker_id, 0) > now_ms:
-            return Answer(BROKER_REGISTRATION.response(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION))
+            return BROKER_REGISTRATION.response(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
         epoch = self.log.log_end_offset if known is None or is_new else known.epoch
         state = BrokerState(epoch, request.incarnation_id)
         if known is not None and not is_new:
@@ -125,14 +120,15 @@ class Controller:
             records += self.moves(removed=broker_id, unclean=True)
         self._sessions[broker_id] = now_ms + SESSION_MS
         self._applied[broker_id] = -1
-        return Answer(BROKER_REGISTRATION.response(broker_epoch=epoch), self.write(records))
+        self.write(records)
+        return BROKER_REGISTRATION.response(broker_epoch=epoch)
 
-    def heartbeat(self, request: Struct, now_ms: int) -> Answer:
+    def heartbeat(self, request: Struct, now_ms: int) -> Struct:
         """Kafka's BrokerHeartbeatManager.calculateNextBrokerState, and the records of the state."""
         broker_id = request.broker_id
         known = self.image.brokers.get(broker_id)
         if known is None or known.epoch != request.broker_epoch:
-            return Answer(BROKER_HEARTBEAT.response(error_code=ErrorCode.STALE_BROKER_EPOCH))
+            return BROKER_HEARTBEAT.response(error_code=ErrorCode.STALE_BROKER_EPOCH)
         is_caught_up = request.current_metadata_offset >= known.epoch
         self._sessions[broker_id] = now_ms + SESSION_MS
         self._applied[broker_id] = request.current_metadata_offset
@@ -154,10 +150,9 @@ class Controller:
                 fenced = leaves = True
         if fenced and not known.fenced:
             records = self._fence(broker_id, known)
-        after = self.write(records) if records else 0
-        return Answer(
-            BROKER_HEARTBEAT.response(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=leaves), after
-        )
+        if records:
+            self.write(records)
+        return BROKER_HEARTBEAT.response(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=leaves)
 
     def _leads(self, broker_id: int) -> bool:
         return any(each.leader == broker_id for each in self.image.partitions.values())
@@ -232,10 +227,10 @@ class Controller:
     def _is_active(self, broker_id: int) -> bool:
         return self.image.broker_epoch(broker_id) is not None
 
-    def alter_partition(self, request: Struct) -> Answer:
+    def alter_partition(self, request: Struct) -> Struct:
         known = self.image.brokers.get(request.broker_id)
         if known is None or known.epoch != request.broker_epoch:
-            return Answer(ALTER_PARTITION.response(error_code=ErrorCode.STALE_BROKER_EPOCH))
+            return ALTER_PARTITION.response(error_code=ErrorCode.STALE_BROKER_EPOCH)
         records: list[Record] = []
         topics = []
         for topic in request.topics:
@@ -244,7 +239,9 @@ class Controller:
                 for each in topic.partitions
             ]
             topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=answers))
-        return Answer(ALTER_PARTITION.response(topics=topics), self.write(records) if records else 0)
+        if records:
+            self.write(records)
+        return ALTER_PARTITION.response(topics=topics)
 
     def _alter(self, key: PartitionKey, broker_id: int, asked: Struct, records: list[Record]) -> Struct:
         old = self.image.partitions.get(key)

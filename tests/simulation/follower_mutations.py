@@ -40,6 +40,19 @@ def _cut_records(self: ReplicaLog, offset: int) -> None:
     self.epochs = epochs
 
 
+_append = ReplicaLog.append
+
+
+@mutation(
+    "records-of-later-epochs",
+    "a follower appends records of a later epoch than its fetch (KAFKA-18723)",
+    (ReplicaLog, "append"),
+    is_rare=True,
+)
+def _append_any(self: ReplicaLog, records: Any, max_epoch: int) -> None:
+    _append(self, records, 1 << 30)
+
+
 _add = Fetcher.add
 
 

@@ -99,6 +99,17 @@ def _refused(self: LeaderState, partition_epoch: int, leader_end: int, now_ms: i
 
 
 @mutation(
+    "late-fetch-counts",
+    "a fetch from before a broker's restart counts (KIP-903)",
+    (LeaderState, "fetched"),
+    is_rare=True,
+)
+def _fetched(self: LeaderState, broker_id: int, epoch: int, offset: int, start: int, end: int, now_ms: int) -> bool:
+    self.followers[broker_id].fetched(epoch, offset, start, end, now_ms)
+    return self.advance(end, now_ms)
+
+
+@mutation(
     "epochs-of-image",
     "the ISR is proposed with broker epochs of the image, not of fetches (KIP-903)",
     (LeaderState, "_epoch_of"),
@@ -112,6 +123,7 @@ def _epoch_of(self: LeaderState, broker_id: int) -> int:
 MUTATIONS[-1] = MUTATIONS[-1]._replace(
     patches=(
         *MUTATIONS[-1].patches,
+        (LeaderState, "fetched", _fetched),
         (LeaderState, "is_eligible", lambda self, follower: self._brokers.broker_epoch(follower.broker_id) is not None),
     )
 )
@@ -128,17 +140,6 @@ mutation(
     (LeaderState, "has_enough_replicas"),
     is_rare=True,
 )(property(lambda self: True))
-
-
-@mutation(
-    "late-fetch-counts",
-    "a fetch from before a broker's restart counts (KIP-903)",
-    (LeaderState, "fetched"),
-    is_rare=True,
-)
-def _fetched(self: LeaderState, broker_id: int, epoch: int, offset: int, start: int, end: int, now_ms: int) -> bool:
-    self.followers[broker_id].fetched(epoch, offset, start, end, now_ms)
-    return self.advance(end, now_ms)
 
 
 _advance = LeaderState.advance

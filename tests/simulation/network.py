@@ -51,14 +51,22 @@ class Network:
         return (source, target) not in self.cut
 
     def forget(self, node_id: int) -> list[Route]:
-        """A broker's process has ended. Its requests stay in limbo; those to it fail, and their routes are returned."""
+        """A broker's process has ended. Its requests stay in limbo; those to it fail, and their routes are returned.
+
+        Late registrations and heartbeats are left out: a broker that lives would stay out until its next start, as
+        with Apache Kafka.
+        """
         failed = []
         for route in list(self.exchanges):
             if node_id in (route.source, route.target):
                 exchange = self.exchanges.pop(route)
-                if route.source == node_id and exchange.response is None and route.kind != "observe":
+                if route.source == node_id and exchange.response is None and route.kind not in ("observe", "life"):
                     self.limbo.append((route, exchange.request))
                 if route.target == node_id:
                     failed.append(route)
-        self.limbo = [each for each in self.limbo if each[0].target != node_id]
+        self.limbo = [
+            each
+            for each in self.limbo
+            if each[0].target != node_id and (each[0].source, each[0].kind) != (node_id, "life")
+        ]
         return failed

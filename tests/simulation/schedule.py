@@ -12,8 +12,8 @@ from tests.simulation.starting import settle, start
 from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
 from tests.simulation.world import Step, World, carry_out
 
-#: Steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
-LENGTH = 150
+#: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
+LENGTHS = (100, 150, 300)
 RECOVERED = 0.2
 MOST_ROUNDS = 80
 RECOVER: Step = ("recover",)
@@ -36,6 +36,7 @@ def configure(random: Random) -> Config:
         min_isr=random.choice((1, 2, 2)),
         partitions=random.choice((1, 1, 1, 2)),
         in_transactions=random.random() < 0.25,
+        reads_late=random.random() < 0.2,
         two_steps=random.choice(((), (FETCH,), (ISR, FETCH), (ISR,), (OBSERVE, LIFE))),
     )
 
@@ -65,7 +66,7 @@ def recover(world: World) -> None:
     raise Violation("L the cluster recovers", trouble or "")
 
 
-def run(seed: int, length: int = LENGTH) -> Failure | None:
+def run(seed: int) -> Failure | None:
     """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too."""
     random = Random(seed)
     config = configure(random)
@@ -73,7 +74,7 @@ def run(seed: int, length: int = LENGTH) -> Failure | None:
     try:
         world = start(config)
         chooser = Chooser(random, world)
-        for _ in range(length):
+        for _ in range(random.choice(LENGTHS)):
             step = chooser.next()
             steps.append(step)
             carry_out(world, step)
@@ -96,7 +97,7 @@ def describe(seed: int) -> str:
     world = start(configure(random))
     chooser = Chooser(random, world)
     found: list[object] = []
-    for _ in range(LENGTH):
+    for _ in range(random.choice(LENGTHS)):
         step = chooser.next()
         found.append((step, carry_out(world, step)))
     for disk in world.disks.values():

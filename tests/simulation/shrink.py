@@ -37,8 +37,8 @@ def shrink(failure: Failure) -> Failure:
 def script(failure: Failure) -> str:
     """Return a script of the failure: the cluster in the first line, then a step a line. `parse` reads it."""
     config = failure.config
-    fields = [config.brokers, config.min_isr, config.partitions, int(config.in_transactions), *config.two_steps]
-    lines = [f"# seed {failure.seed}: {failure.message}", " ".join(["cluster", *map(str, fields)])]
+    numbers = config.brokers, config.min_isr, config.partitions, int(config.in_transactions), int(config.reads_late)
+    lines = [f"# seed {failure.seed}: {failure.message}", " ".join(["cluster", *map(str, numbers), *config.two_steps])]
     lines += [" ".join(map(str, each)) for each in failure.steps]
     return "\n".join(lines) + "\n"
 
@@ -46,8 +46,9 @@ def script(failure: Failure) -> str:
 def parse(text: str) -> tuple[Config, tuple[Step, ...]]:
     """Return the cluster and the steps of a script."""
     lines = list(_words(text))
-    _, brokers, min_isr, partitions, in_transactions, *two_steps = lines[0]
-    config = Config(int(brokers), int(min_isr), int(partitions), in_transactions == 1, tuple(map(str, two_steps)))
+    _, brokers, min_isr, partitions, in_transactions, reads_late, *two_steps = lines[0]
+    numbers = int(brokers), int(min_isr), int(partitions)
+    config = Config(*numbers, bool(in_transactions), tuple(map(str, two_steps)), bool(reads_late))
     return config, tuple(lines[1:])
 
 

@@ -15,13 +15,19 @@ OBSERVE, LIFE, ISR, FETCH, OFFSETS = "observe", "life", "isr", "fetch", "offsets
 
 
 class Config(NamedTuple):
-    """The constants of a schedule. `two_steps`: kinds of exchanges whose responses are steps of their own."""
+    """The constants of a schedule.
+
+    - `two_steps`: kinds of exchanges whose responses are steps of their own.
+    - `reads_late`: a leader reads the records of a response when it sends it, after it has checked the request. Its log
+      may have changed meanwhile (KAFKA-18723).
+    """
 
     brokers: int = 3
     min_isr: int = 2
     partitions: int = 1
     in_transactions: bool = False
     two_steps: tuple[str, ...] = ()
+    reads_late: bool = False
 
 
 class Transport:
@@ -117,12 +123,12 @@ class Transport:
             exchange.response = metadata_fetch.answer(controller, request)
             return
         if kind == ISR:
-            answer = controller.alter_partition(request)
+            exchange.response = controller.alter_partition(request)
         elif hasattr(request, "incarnation_id"):
-            answer = controller.register(request, self.now_ms)
+            exchange.response = controller.register(request, self.now_ms)
         else:
-            answer = controller.heartbeat(request, self.now_ms)
-        exchange.response, exchange.after = answer
+            exchange.response = controller.heartbeat(request, self.now_ms)
+        exchange.after = controller.log.log_end_offset
 
     def _return(self, route: Route, exchange: Exchange) -> None:
         """The response arrives."""
@@ -130,6 +136,8 @@ class Transport:
         process, response = self.processes[route.source], exchange.response
         kind = route.kind
         if kind == FETCH:
+            if self.config.reads_late:
+                self._read_again(route.target, process, response)
             process.fetched(route.target, response, self.now_ms)
         elif kind == OBSERVE:
             process.observed(response, self.now_ms)
@@ -143,6 +151,15 @@ class Transport:
         else:
             self._take_offset(process, route, exchange)
         self._pump(route.source)
+
+    def _read_again(self, leader: int, process: Process, response: Any) -> None:
+        """Replace the records of a response by those that the leader's log has now at these offsets."""
+        for topic in response.responses:
+            for data in topic.partitions:
+                if data.records:
+                    log = self.disks[leader].logs[topic.topic_id, data.partition_index]
+                    first = max(data.records[0][0], log.base)
+                    data.records = log.read(first, len(data.records)) or None
 
     def _take_offset(self, process: Process, route: Route, exchange: Exchange) -> None:
         key, epoch, _ = exchange.request
