@@ -41,6 +41,8 @@ class Truth:
         #: The records that consumers could see, by offset, and the first epoch of leadership that showed each.
         self.committed: dict[int, Entry] = {}
         self.shown: dict[int, int] = {}
+        #: Records below are deleted.
+        self.deleted = 0
         #: The epochs that began with an unclean election.
         self.unclean: list[int] = []
         self.last: PartitionRegistration | None = None
@@ -118,16 +120,17 @@ class Invariants:
         epoch = truth.last.leader_epoch
         for offset, entry in enumerate(removed, first):
             is_committed = truth.committed.get(offset) == entry and not truth.may_be_lost(offset, epoch)
-            if is_committed and offset >= self._start(log.key):
+            if is_committed and offset >= truth.deleted:
                 raise Violation(
                     "I2 committed records stay",
                     f"broker {log.broker_id} may be elected and truncates the committed record at {offset}",
                 )
         self._offsets(log)
 
-    def _start(self, key: PartitionKey) -> int:
-        """The highest log start of any replica: records below it are deleted."""
-        return max(each.logs[key].log_start_offset for each in self._world.disks.values() if key in each.logs)
+    def deleted(self, key: PartitionKey, offset: int) -> None:
+        """DeleteRecords: nobody needs the records below `offset`."""
+        truth = self.truth(key)
+        truth.deleted = max(truth.deleted, offset)
 
     def _may_lead(self, log: ReplicaLog, state: PartitionRegistration) -> bool:
         if log.broker_id not in (*state.isr, *state.eligible_leader_replicas):
@@ -176,7 +179,7 @@ class Invariants:
 
     def _compare(self, log: ReplicaLog, truth: Truth, epoch: int) -> None:
         for offset, entry in truth.committed.items():
-            if offset < log.log_start_offset or log.at(offset) == entry or truth.shown[offset] >= epoch:
+            if offset < truth.deleted or log.at(offset) == entry or truth.shown[offset] >= epoch:
                 continue
             if not truth.may_be_lost(offset, epoch):
                 raise Violation(
@@ -315,7 +318,7 @@ class Invariants:
                 continue
             log = self._world.disks[each].logs[key]
             for offset, entry in truth.committed.items():
-                if offset < self._start(key) or truth.may_be_lost(offset, state.leader_epoch):
+                if offset < truth.deleted or truth.may_be_lost(offset, state.leader_epoch):
                     continue
                 if log.at(offset) != entry:
                     raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and lacks offset {offset}")

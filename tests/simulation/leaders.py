@@ -153,6 +153,7 @@ class Leaders:
         leader = self.partitions.get(key)
         if leader is not None:
             leader.log.log_start_offset = max(leader.log.log_start_offset, min(offset, leader.state.high_watermark))
+            self._checks.deleted(key, leader.log.log_start_offset)
             self.version += 1
             self._checks.led(leader, self.node_id)
 

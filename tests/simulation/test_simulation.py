@@ -14,8 +14,8 @@ from tests.simulation.schedule import Failure, describe, replay, run
 from tests.simulation.shrink import parse, script, shrink
 from tests.support.scale import scaled
 
-#: 1,000 take about 6 s of CPU. Larger numbers: `make simulate`.
-SCHEDULES = scaled(1_000)
+#: They take about 8 s of CPU. Larger numbers: `make simulate`.
+SCHEDULES = scaled(2_000)
 ROOT = Path(__file__).parents[2]
 
 
