@@ -63,7 +63,12 @@ class FollowedLog(Protocol):
         """Return the largest epoch not above `epoch` and its end; (-1, -1) if unknown."""
 
     def append(self, records: memoryview, max_epoch: int) -> None:
-        """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords."""
+        """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords.
+
+        A batch of an earlier epoch than `latest_epoch` does not follow the log. A leader may send one: it checks the
+        fetch, loses its role, truncates, and reads records of the next leader (KAFKA-18723). The logs would differ
+        below that batch, and no later fetch would show it.
+        """
 
     def truncate(self, offset: int) -> None:
         """Remove the records from `offset` on, and the epochs that begin there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replication.fetch_session import FetchSession, Position, SessionRequest
-from replication.following import Fetcher, Followed, Phase
+from replication.following import DamagedRecords, Fetcher, Followed, Phase
 from tests.simulation.leaders import Leaders
 from tests.simulation.log import ReplicaLog
 from tests.simulation.mutation import mutation
@@ -51,6 +51,20 @@ _append = ReplicaLog.append
 )
 def _append_any(self: ReplicaLog, records: Any, max_epoch: int) -> None:
     _append(self, records, 1 << 30)
+
+
+@mutation(
+    "records-of-earlier-epochs",
+    "a follower appends records of an earlier epoch than its last one",
+    (ReplicaLog, "append"),
+    is_rare=True,
+)
+def _append_earlier(self: ReplicaLog, records: Any, max_epoch: int) -> None:
+    if self.broken or records[0][0] != self.log_end_offset:
+        raise DamagedRecords
+    for _, epoch, value in records:
+        if epoch <= max_epoch:
+            self.write(epoch, value)
 
 
 _add = Fetcher.add

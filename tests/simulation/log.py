@@ -82,7 +82,7 @@ class ReplicaLog:
     def append(self, records: Any, max_epoch: int) -> None:
         if self.broken:
             raise LogFailed
-        if records[0][0] != self.log_end_offset:
+        if records[0][0] != self.log_end_offset or records[0][1] < self.latest_epoch:
             raise DamagedRecords
         for _, epoch, value in records:
             if epoch > max_epoch:

@@ -59,7 +59,7 @@ class MemoryLog:
         if self.broken:
             raise LogFailed
         found = [Entry(*each) for each in _ENTRY.iter_unpack(records[: len(records) // _ENTRY.size * _ENTRY.size])]
-        if found and found[0].offset != self.log_end_offset:
+        if found and (found[0].offset != self.log_end_offset or found[0].epoch < self.latest_epoch):
             raise DamagedRecords
         for entry in found:
             if entry.epoch > max_epoch:
