@@ -12,6 +12,7 @@ from storage.log.offset_checkpoints import OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.truncation import start_over, truncate_logs
+from storage.segment.scan import parse_entry
 
 
 class LocalFollowedLog:
@@ -62,6 +63,12 @@ class LocalFollowedLog:
 
     def append(self, records: memoryview, max_epoch: int) -> None:
         try:
+            first = parse_entry(records, 0, 0)
+            if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
+                raise DamagedRecords(
+                    f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow epoch "
+                    f"{self.latest_epoch}"
+                )
             self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
         except (AppendRefused, CorruptBatch, InvalidRecord) as error:
             raise DamagedRecords(str(error)) from error
