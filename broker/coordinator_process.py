@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.replicas.partition import Partition
 
 
 class CoordinatorProcess(Broker):
@@ -150,12 +151,16 @@ class CoordinatorProcess(Broker):
     def _go_on_without(self, directory: LogDirectory) -> None:
         """Serve the other directories. Shut down if it was the last one, as Apache Kafka does."""
         for partition in self.partitions.take_offline(directory):
-            self.groups.partition_lost(partition)
-            self.share_coordinator.partition_lost(partition)
-            self.transactions.partition_lost(partition)
+            self._coordinate_no_longer(partition)
         self._report_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
+
+    def _coordinate_no_longer(self, partition: Partition) -> None:
+        """Give up what the coordinators keep in a partition."""
+        self.groups.partition_lost(partition)
+        self.share_coordinator.partition_lost(partition)
+        self.transactions.partition_lost(partition)
 
     @abstractmethod
     def _report_failure(self, directory: LogDirectory) -> None:

@@ -18,6 +18,7 @@ from config import BrokerConfig
 from metadata.image import ResourceType, TopicImage
 from metadata.replay import Delta
 from runtime.deferred import Deferred
+from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 
 if TYPE_CHECKING:
@@ -175,7 +176,12 @@ class MetadataPublisher:
             # A log that is missing from a directory that works may be created again; else it may lie in a failed one.
             is_new=online is None or directory in online,
         )
-        found = self._partitions.directory_of(partition)
+        self._note_placement(topic, index, self._partitions.directory_of(partition))
+
+    def _note_placement(self, topic: TopicImage, index: int, found: LogDirectory | None) -> None:
+        """Note that a log is in another directory than the metadata has it."""
+        registration = topic.partitions[index]
+        directory = registration.directory_of(self._config.node_id)
         if found is not None and found.is_online and registration.directories:
             placed = self._directory_ids.get(found.path, directory)
             if placed != directory:

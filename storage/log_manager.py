@@ -140,7 +140,8 @@ class LogManager:
                 if not (is_alone := copies[stored.topic, stored.partition] == 1):
                     stored = without_lost_segments(each.directory, stored)
                 has_other = (stored.topic, stored.partition) in self.logs
-                waits = may_wait(each.directory, stored)
+                # The high watermark of a replicated log is not that of its end.
+                waits = not stored.replicated and may_wait(each.directory, stored)
                 log = self.unopened.load(each.directory, stored, is_alone=is_alone, may_wait=waits, has_other=has_other)
                 if log is not None and has_other:
                     duplicates.append(log)

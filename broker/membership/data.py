@@ -20,6 +20,7 @@ from runtime.ids import random_id
 from storage.checkpoints import MetaProperties, read_clean_shutdown, write_meta_properties
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory, lock_all
+from storage.log.offset_checkpoints import stored_high_watermarks
 from storage.log_manager import LogManager
 
 NO_EPOCH = -1
@@ -110,7 +111,12 @@ class MemberData:
 
     def load_logs(self, image: MetadataImage, deleted_topics: set[bytes]) -> None:
         """Open the logs of partitions, as the image has them. Raises DirectoryRefused."""
+        self.logs.is_replicated = lambda topic, index: _has_others(image, topic, index)
         load_logs(self._config, self.logs, image, self.directory_ids, deleted_topics, self._now_ms)
+        committed = stored_high_watermarks(self.logs.directories)
+        for (topic, index), found in self.logs.logs.items():
+            if _has_others(image, topic, index):
+                found.begin_replication(committed.get((topic, index), found.log_start_offset))
         for directory in self.logs.directories:
             directory.mark_used()
 
@@ -123,6 +129,13 @@ class MemberData:
             mark_clean=mark_clean and self.broker_epoch != NO_EPOCH,
         )
         self._directories.metadata.unlock()
+
+
+def _has_others(image: MetadataImage, topic: str, index: int) -> bool:
+    """Return whether a partition has replicas beside this broker's."""
+    found = image.topic(topic)
+    registration = None if found is None else found.partitions.get(index)
+    return registration is not None and len(registration.replicas) > 1
 
 
 def _previous_epoch(directories: list[LogDirectory]) -> int:

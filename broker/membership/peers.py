@@ -52,12 +52,16 @@ class Peers:
                 return Endpoint(each.host, each.port)
         return None
 
-    def client(self, broker_id: int, client_id: str) -> OutboundClient | None:
-        """Return a new client of a broker, which the caller closes; None without an address."""
+    def client(self, broker_id: int, client_id: str, request_timeout_ms: int | None = None) -> OutboundClient | None:
+        """Return a new client of a broker, which the caller closes; None without an address.
+
+        Without a timeout it is request.timeout.ms.
+        """
         endpoint = self.endpoint(broker_id)
         if endpoint is None:
             return None
-        options = replace(self._options, client_id=client_id)
+        timeout_ms = request_timeout_ms or self._options.request_timeout_ms
+        options = replace(self._options, client_id=client_id, request_timeout_ms=timeout_ms)
         return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
 
     def on_moved(self, callback: Callable[[int], None]) -> None:

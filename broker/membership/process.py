@@ -26,17 +26,20 @@ from broker.membership.endpoints import RegisteredEndpoints
 from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
 from broker.membership.lifecycle import MemberLifecycle
 from broker.membership.metadata_observer import MetadataObserver
+from broker.membership.peers import Peers
 from broker.membership.progress import Progress
 from broker.membership.publisher import MemberPublisher
 from broker.membership.registration import identity, times
+from broker.membership.replication import MemberReplication
 from broker.metadata_cache import MetadataCache
 from broker.network.outbound_client import OutboundOptions
-from broker.network.outbound_security import controller_security
+from broker.network.outbound_security import controller_security, inter_broker_security
 from broker.network.settings import bind_listeners
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.process.state import BrokerState
 from broker.replicas.cordoned_dirs import KEY as CORDONED_KEY
+from broker.replication.durability import ReplicatedDurability
 from broker.services import MemberServices
 from config import ConfigError
 from config.tls_context import TlsError
@@ -68,6 +71,7 @@ class MemberProcess(CoordinatorProcess):
     _lifecycle: MemberLifecycle | None = None
     _forwarder: EnvelopeForwarder | None = None
     controller: ActiveController | None = None
+    _replication: MemberReplication | None = None
 
     @property
     def main_parts(self) -> MainParts:
@@ -121,6 +125,7 @@ class MemberProcess(CoordinatorProcess):
         in_thread = functools.partial(self.loop.run_in_executor, None)
         try:
             security = await in_thread(controller_security, self.config)
+            self._inter_broker_security = await in_thread(inter_broker_security, self.config)
         except (ConfigError, TlsError) as error:
             raise CannotStart(str(error)) from None
         self._clients = ControllerClients(
@@ -256,11 +261,12 @@ class MemberProcess(CoordinatorProcess):
         self._wire_data(data, config.node_id)
         self.metadata = MetadataCache(self._cluster_id, self._committed.image)
         self.controller = ActiveController(
-            config, self._committed, self._channel(), self._leader, lambda: data.broker_epoch, self.timers
+            config, self._committed, self._channel(), self._leader, self._epoch, self.timers
         )
         self.publisher = MemberPublisher(
             config, self.metadata, self.partitions, self.controller, data.directory_ids, self.loop.call_soon
         )
+        self.publisher.replication = self._replication = self._wire_replication()
         self._committed.publish_to(self.publisher.publish)
         self._wire_moves(self.controller, self.controller.assign_first)
         self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.publisher.when_published)
@@ -284,6 +290,14 @@ class MemberProcess(CoordinatorProcess):
             self.server.queued,
         )
         self._wire_coordinators(self.controller)
+
+    def _epoch(self) -> int:
+        return self._member_data.broker_epoch
+
+    def _wire_replication(self) -> MemberReplication:
+        self.durability = ReplicatedDurability(self.durability, self.config.get_int("request.timeout.ms"))
+        peers = Peers(self.config, self._committed.image, self.loop, self.timers, self._inter_broker_security)
+        return MemberReplication(self, peers, self._channel(), self._leader, self._epoch, self._coordinate_no_longer)
 
     def _own_services(self) -> MemberServices:
         assert self._forwarder is not None
@@ -312,6 +326,8 @@ class MemberProcess(CoordinatorProcess):
         self._committed.is_paused = False
         self._observer.apply()
         self._start_data()
+        assert self._replication is not None
+        self._replication.start()
         self._start_coordinators()
         self._prepare_clients(listeners)
         for listener in listeners:  # clients that learn of the unfenced broker at once wait for it
@@ -341,7 +357,7 @@ class MemberProcess(CoordinatorProcess):
         await super()._abandon(listeners, mark_clean=mark_clean)
 
     def _disconnect(self) -> None:
-        for part in (self._lifecycle, self._observer, self._forwarder, self.controller):
+        for part in (self._replication, self._lifecycle, self._observer, self._forwarder, self.controller):
             if part is not None:
                 part.close()
 

@@ -1,19 +1,61 @@
-"""Apply the metadata of a cluster in a member: it hosts the partitions whose only replica is here."""
+"""Apply the metadata of a cluster in a member: it leads and follows the partitions of which it has a replica."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from broker.membership.replication import MemberReplication
 from broker.metadata_publisher import MetadataPublisher
 from metadata.image import TopicImage
+from metadata.replay import Delta
 from storage.log_config import LogConfig
 
 
 class MemberPublisher(MetadataPublisher):
-    """Clients of a partition that is not hosted here get NOT_LEADER_OR_FOLLOWER, and ask for its leader."""
+    """Clients of a partition that is not led here get NOT_LEADER_OR_FOLLOWER, and ask for its leader.
+
+    A partition that has only ever had this broker as its replica is served as on a single node.
+    """
+
+    replication: MemberReplication
+
+    def publish(self, delta: Delta) -> None:
+        super().publish(delta)
+        for topic in delta.deleted_topics:
+            self.replication.replicas.delete(topic.topic_id)
+        if delta.changed_brokers:
+            self.replication.fetchers.brokers_changed()
 
     def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
-        if topic.partitions[index].replicas == (self._config.node_id,):
+        if self._is_alone(topic, index):
             super()._host(topic, index, config, online)
+            return
+        registration = topic.partitions[index]
+        found = self.replication.replicas.apply(
+            topic.name,
+            topic.topic_id,
+            index,
+            registration,
+            config,
+            # A log that is missing from a directory that works may be created again; else it may lie in a failed one.
+            is_new=online is None or registration.directory_of(self._config.node_id) in online,
+        )
+        self._note_placement(topic, index, found)
+
+    def _is_alone(self, topic: TopicImage, index: int) -> bool:
+        key = topic.topic_id, index
+        return topic.partitions[index].replicas == (self._config.node_id,) and not self.replication.replicas.knows(key)
+
+    def _lead(self, topic: TopicImage, index: int) -> None:
+        """Take over any change of a partition. One that a later turn will host has its last state then."""
+        if self.is_to_be_hosted(topic.name, index) or index not in topic.partitions:
+            return
+        if self._is_alone(topic, index):
+            super()._lead(topic, index)
         else:
-            self._partitions.note_remote(topic.name, topic.topic_id, index)
+            self._host(topic, index, self._log_config(topic))
+            self._record_placements()
+
+    def _refresh(self, topic: TopicImage) -> None:
+        super()._refresh(topic)
+        self.replication.replicas.configure(topic.topic_id, self._log_config(topic))

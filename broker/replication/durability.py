@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from broker.maintenance.flush_durability import FlushDurability
-from broker.replicas.durability import ACKS_ALL
+from broker.replicas.durability import ACKS_ALL, Durability
 from broker.replicas.partition import Partition
 from broker.replication.replicated_partition import ReplicatedPartition
 from runtime.deferred import Deferred, gather
@@ -19,7 +18,7 @@ class ReplicatedDurability:
         timeout_ms: how long coordinators wait for replicas (request.timeout.ms).
     """
 
-    def __init__(self, flushes: FlushDurability, timeout_ms: int) -> None:
+    def __init__(self, flushes: Durability, timeout_ms: int) -> None:
         self._flushes = flushes
         self._timeout_ms = timeout_ms
 

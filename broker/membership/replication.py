@@ -1,0 +1,119 @@
+"""The replication of a member: its replicas, what they ask of leaders and of the controller, and their timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from broker.membership.controllers import ControllerChannel, Leader
+from broker.membership.isr_proposals import IsrProposals
+from broker.membership.peers import Peers
+from broker.replication.leader_fetchers import LeaderFetchers
+from broker.replication.replicas import Replicas
+from config import BrokerConfig
+from replication.following import FetchLimits
+from storage.checkpoints import HIGH_WATERMARKS
+
+if TYPE_CHECKING:
+    from broker.maintenance.log_scheduler import Background
+    from broker.replicas.partition import Partition
+    from broker.replicas.partitions import Partitions
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
+
+
+class ReplicationParts(Protocol):
+    """The parts of the process that replication stands on."""
+
+    config: BrokerConfig
+    clock: Clock
+    timers: Timers
+    purgatory: Purgatory
+    logs: LogManager
+    partitions: Partitions
+    background: Background
+
+
+class MemberReplication:
+    """Everything that runs because partitions have several replicas.
+
+    Args:
+        channel: a channel to the active controller of its own: changes of in-sync replicas wait for nothing else.
+        leader: returns the address of the active controller.
+        broker_epoch: returns the epoch of this broker's registration.
+        on_resigned: called with a partition that this broker no longer leads.
+    """
+
+    def __init__(
+        self,
+        parts: ReplicationParts,
+        peers: Peers,
+        channel: ControllerChannel,
+        leader: Leader,
+        broker_epoch: Callable[[], int],
+        on_resigned: Callable[[Partition], None],
+    ) -> None:
+        config = self._config = parts.config
+        clock, timers = parts.clock, parts.timers
+        self._background = parts.background
+        self._timers = timers
+        self._closed = False
+        self.proposals = IsrProposals(
+            config.node_id, channel, leader, broker_epoch, timers, lambda answer: self.replicas.take_answer(answer)
+        )
+        timeout_ms = config.get_int("replica.socket.timeout.ms")
+        self.fetchers = LeaderFetchers(
+            config.node_id,
+            broker_epoch,
+            peers.endpoint,
+            lambda leader, number: peers.client(leader, f"broker-{config.node_id}-fetcher-{number}", timeout_ms),
+            clock,
+            timers,
+            _limits(config),
+            config.get_int("num.replica.fetchers"),
+        )
+        self.replicas = Replicas(
+            config.node_id,
+            parts.logs,
+            parts.partitions,
+            self.fetchers,
+            peers,
+            clock,
+            timers,
+            wake=parts.purgatory.check_soon,
+            propose=self.proposals.propose,
+            max_lag_ms=config.get_int("replica.lag.time.max.ms"),
+            on_resigned=on_resigned,
+        )
+
+    def start(self) -> None:
+        """Start the timers."""
+        self._every(self._config.get_int("replica.lag.time.max.ms") // 2, self.replicas.check_lag)
+        checkpoint_ms = self._config.get_int("replica.high.watermark.checkpoint.interval.ms")
+        self._every(checkpoint_ms, lambda: self._background.checkpoint(HIGH_WATERMARKS))
+
+    def close(self) -> None:
+        """Fetch nothing and ask for nothing any more."""
+        self._closed = True
+        self.fetchers.close()
+        self.proposals.close()
+
+    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
+        def run() -> None:
+            if not self._closed:
+                self._timers.call_later(max(interval_ms, 1), run)
+                work()
+
+        self._timers.call_later(max(interval_ms, 1), run)
+
+
+def _limits(config: BrokerConfig) -> FetchLimits:
+    return FetchLimits(
+        max_wait_ms=config.get_int("replica.fetch.wait.max.ms"),
+        min_bytes=config.get_int("replica.fetch.min.bytes"),
+        max_bytes=config.get_int("replica.fetch.response.max.bytes"),
+        partition_max_bytes=config.get_int("replica.fetch.max.bytes"),
+        backoff_ms=config.get_int("replica.fetch.backoff.ms"),
+    )
