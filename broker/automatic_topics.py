@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
@@ -11,6 +11,9 @@ from metadata.create_topics import NewTopicResult
 from metadata.decision import Admit, unlimited
 from metadata.image import NO_CONFIGS
 from runtime.deferred import Deferred
+
+if TYPE_CHECKING:
+    from broker.requests.context import ClientConnection
 
 
 class TopicCreator(Protocol):
@@ -41,8 +44,8 @@ class AutomaticTopics:
         self._creator = creator
         self._when_published = when_published
 
-    def create(self, names: Iterable[str], admit: Admit = unlimited) -> None:
-        """Create topics without waiting. `admit` may refuse the partitions of each."""
+    def create(self, names: Iterable[str], admit: Admit = unlimited, client: ClientConnection | None = None) -> None:
+        """Create topics without waiting. `admit` may refuse the partitions of each. `client` is the one to use them."""
         self._creator.auto_create(names, admit)
 
     def partition_count(self, name: str) -> int:

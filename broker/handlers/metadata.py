@@ -17,7 +17,6 @@ from broker.access.quotas.mutations import admit
 from broker.automatic_topics import AutomaticTopics
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from metadata.topic_names import is_internal, name_problem
@@ -68,7 +67,7 @@ def metadata(
     found = list(_topics(ctx, metadata, request))
     missing = [each.name for each in found if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     if missing and request.allow_auto_topic_creation and config.get_bool("auto.create.topics.enable"):
-        timers.call_later(CREATION_MS, lambda: _create(metadata.image, topics, missing, admit(ctx, strict_from=0)))
+        timers.call_later(CREATION_MS, lambda: _create(ctx, metadata.image, topics, missing))
     for topic in found:
         client_view.show(topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
@@ -121,9 +120,9 @@ def _topics(ctx: RequestContext, metadata: MetadataCache, request: Struct) -> It
             yield _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
 
 
-def _create(image: MetadataImage, topics: AutomaticTopics, names: list[str], admit: Admit) -> None:
+def _create(ctx: RequestContext, image: MetadataImage, topics: AutomaticTopics, names: list[str]) -> None:
     """Create the topics that still do not exist."""
-    topics.create([name for name in names if image.topic(name) is None], admit)
+    topics.create([name for name in names if image.topic(name) is None], admit(ctx, strict_from=0), ctx.connection)
 
 
 def _error(error_code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID) -> Struct:

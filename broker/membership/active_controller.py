@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, Leader
+from broker.membership.topic_creation import automatic_topic, create_topics_request, log_automatic, results_of
 from broker.network.outbound_errors import OutboundError
 from config import BrokerConfig
-from controller.auto_topic_creation import creatable_topic
 from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
 from metadata.decision import Admit, Refused, unlimited
 from metadata.image import NO_CONFIGS
@@ -19,20 +18,13 @@ from protocol.client_session import Response, error_text
 from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from protocol.messages.assign_replicas_to_dirs import ASSIGN_REPLICAS_TO_DIRS
-from protocol.messages.create_topics import (
-    CREATE_TOPICS,
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-)
+from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.schema import Struct
 from replication.directory_assignments import DirectoryAssignments
 from runtime.deferred import Deferred
-from runtime.log_limit import LimitedLog
 from runtime.timers import Timers
 
 log = logging.getLogger(__name__)
-automatic_log = LimitedLog(log)  # a client may request a topic that cannot be created any number of times
 
 _RETRY_MS = 500
 
@@ -74,9 +66,8 @@ class ActiveController:
 
     def create_topics(self, topics: Sequence[NewTopic]) -> Deferred[list[NewTopicResult]]:
         """Create topics, each on its own. Fails with Refused if no controller answers."""
-        request = CREATE_TOPICS.request(topics=[_creatable(each) for each in topics])
-        asked = self._channel.request(self._leader(), CREATE_TOPICS, request)
-        return _without_network_errors(asked).then(lambda answer: [_result(each) for each in answer.topics])
+        asked = self._channel.request(self._leader(), CREATE_TOPICS, create_topics_request(topics))
+        return _without_network_errors(asked).then(results_of)
 
     def auto_create(
         self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS
@@ -84,17 +75,15 @@ class ActiveController:
         """Create topics, as `TopicCreator.auto_create`. Their records follow the answer."""
         wanted = []
         for name in names:
-            topic = creatable_topic(self._config, name, sys.maxsize)
+            topic = automatic_topic(self._config, name, configs)
             with suppress(Refused):
                 count = topic.num_partitions
                 admit(self._config.get_int("num.partitions") if count == USE_DEFAULT else count)
-                wanted.append(
-                    NewTopic(name, topic.num_partitions, topic.replication_factor, (), {**topic.configs, **configs})
-                )
+                wanted.append(topic)
         if not wanted:
             return Deferred.resolved([])
         created = self.create_topics(wanted)
-        created.add_done_callback(_log_automatic)
+        created.add_done_callback(log_automatic)
         return created
 
     def create_declared_topics(self) -> Deferred[list[NewTopicResult]]:
@@ -105,7 +94,7 @@ class ActiveController:
             if self._metadata.image.topic(each.name) is None
         ]
         created = self.create_topics(missing) if missing else Deferred.resolved([])
-        created.add_done_callback(_log_automatic)
+        created.add_done_callback(log_automatic)
         return created
 
     # -- producer ids ------------------------------------------------------------------------------------------------
@@ -171,37 +160,3 @@ def _without_network_errors(
 
     asked.add_done_callback(take)
     return fields
-
-
-def _creatable(topic: NewTopic) -> Struct:
-    return CreatableTopic(
-        name=topic.name,
-        num_partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignments=[
-            CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids)) for index, ids in topic.assignments
-        ],
-        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
-    )
-
-
-def _result(found: Struct) -> NewTopicResult:
-    return NewTopicResult(
-        found.name,
-        ErrorCode(found.error_code),
-        found.error_message,
-        found.topic_id,
-        found.num_partitions,
-        found.replication_factor,
-    )
-
-
-def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
-    try:
-        results = created.result()
-    except Exception as error:
-        automatic_log.warning("Cannot create a topic automatically: %s", error)
-        return
-    for result in results:
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            automatic_log.warning("Cannot create topic %s automatically: %s", result.name, result.error_message)

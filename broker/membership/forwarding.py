@@ -23,7 +23,7 @@ from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.envelope import ENVELOPE
 from protocol.registry import API_BY_KEY
-from protocol.schema import Struct
+from protocol.schema import Api, Struct
 from replication.observing import Endpoint
 from runtime.clock import Clock
 from runtime.deferred import Deferred
@@ -109,7 +109,7 @@ class EnvelopeForwarder:
         self._versions_of: Endpoint | None = None
         self._log = LimitedLog(log, per_second=1)
 
-    def forward(self, connection: ClientConnection, frame: bytes) -> Deferred[bytes]:
+    def forward(self, connection: ClientConnection, frame: bytes, *, throttles: bool = True) -> Deferred[bytes]:
         """Forward a request of a connection's client, as `RequestForwarder.forward`."""
         envelope = ENVELOPE.request(
             request_data=frame,
@@ -119,10 +119,15 @@ class EnvelopeForwarder:
         answered: Deferred[bytes] = Deferred()
         self._count(1, frame)
         answered.add_done_callback(lambda _: self._count(-1, frame))
-        answered.add_done_callback(lambda done: _throttle(connection, frame, done))
+        if throttles:
+            answered.add_done_callback(lambda done: _throttle(connection, frame, done))
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         self._try(envelope, frame, deadline_ms, answered)
         return answered
+
+    def newest(self, api: Api) -> int:
+        """Return the newest version of a forwarded API that this broker and the controller have."""
+        return self._served[api.key].advertised.max
 
     def close(self) -> None:
         """Close the connection to the controller."""

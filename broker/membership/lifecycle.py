@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.network.outbound_errors import OutboundError
+from broker.replicas.cordoned_dirs import KEY as CORDONED_DIRS
+from config import BrokerConfig
 from protocol.client_session import Response
 from protocol.error_codes import ProtocolError
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
@@ -16,6 +18,7 @@ from runtime.clock import Clock
 from runtime.deferred import Deferred
 from runtime.log_limit import LimitedLog
 from runtime.timers import Timer, Timers
+from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
@@ -141,3 +144,15 @@ class MemberLifecycle:
     def _refuse(self, error: RegistrationRefused) -> None:
         self.close()
         self._on_refused(str(error))
+
+
+def report_cordoned(
+    lifecycle: MemberLifecycle, config: BrokerConfig, logs: LogManager, directory_ids: Mapping[str, bytes]
+) -> None:
+    """Report the cordoned log directories, now and after each change (KIP-1066)."""
+
+    def report(_: object = None) -> None:
+        lifecycle.cordon([directory_ids[each.path] for each in logs.directories if each.is_cordoned])
+
+    report()
+    config.subscribe(CORDONED_DIRS, report)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authorization.selection import guard_of
-from broker.automatic_topics import AutomaticTopics
 from broker.console.hosted import bind_console
 from broker.coordinator_process import CoordinatorProcess
 from broker.coordinators.transaction.producer_ids import ProducerIds
@@ -24,13 +23,14 @@ from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints
 from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
-from broker.membership.lifecycle import MemberLifecycle
+from broker.membership.lifecycle import MemberLifecycle, report_cordoned
 from broker.membership.metadata_observer import MetadataObserver
 from broker.membership.peers import Peers
 from broker.membership.progress import Progress
 from broker.membership.publisher import MemberPublisher
-from broker.membership.registration import identity, times
+from broker.membership.registration import check_no_voter, identity, times
 from broker.membership.replication import MemberReplication
+from broker.membership.topic_creation import MemberTopics
 from broker.metadata_cache import MetadataCache
 from broker.network.outbound_client import OutboundOptions
 from broker.network.outbound_security import controller_security, inter_broker_security
@@ -38,7 +38,6 @@ from broker.network.settings import bind_listeners
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.process.state import BrokerState
-from broker.replicas.cordoned_dirs import KEY as CORDONED_KEY
 from broker.replication.durability import ReplicatedDurability
 from broker.services import MemberServices
 from config import ConfigError
@@ -136,7 +135,7 @@ class MemberProcess(CoordinatorProcess):
         metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
         self._committed = await in_thread(CommittedMetadata, metadata_log)
         await self._observe(data, cluster_id)
-        self._check_voters()
+        check_no_voter(self.config, self._committed.log.quorum)
         self._committed.is_paused = True  # threads read the image
         await in_thread(data.check_missing, self._committed.image)
         await in_thread(data.format, cluster_id)
@@ -184,14 +183,6 @@ class MemberProcess(CoordinatorProcess):
         observer = self._observer
         observer.start()
         await self._in_time(lambda: self._committed.is_current, lambda: observer.last_error)
-
-    def _check_voters(self) -> None:
-        voters = self._committed.log.quorum.voters
-        if voters is not None and self.config.node_id in [each.voter_id for each in voters.voters]:
-            raise CannotStart(
-                f"node.id {self.config.node_id} is a voter of the controllers' quorum, but process.roles is broker. "
-                "Remove the voter (kafka-metadata-quorum remove-controller), or choose another node.id"
-            )
 
     async def _register(self, data: MemberData, cluster_id: str) -> None:
         """Register, and wait until the own registration is applied."""
@@ -269,16 +260,6 @@ class MemberProcess(CoordinatorProcess):
         self.publisher.replication = self._replication = self._wire_replication()
         self._committed.publish_to(self.publisher.publish)
         self._wire_moves(self.controller, self.controller.assign_first)
-        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.publisher.when_published)
-        self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
-        self._enforce_quotas()
-        self.delegation_tokens = DelegationTokens(config, self.metadata, None, clock, self.timers)
-        self.features = self._committed
-        self.metadata_retention = MetadataRetention(
-            self._committed, self._committed.image, config, self.offload, clock.now_ms
-        )
-        self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
-        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self._forwarder = EnvelopeForwarder(
             self._channel(),
             self._leader,
@@ -289,6 +270,16 @@ class MemberProcess(CoordinatorProcess):
             self.server.held,
             self.server.queued,
         )
+        self.topics = MemberTopics(config, self.metadata, self.publisher, self.controller, self._forwarder)
+        self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
+        self._enforce_quotas()
+        self.delegation_tokens = DelegationTokens(config, self.metadata, None, clock, self.timers)
+        self.features = self._committed
+        self.metadata_retention = MetadataRetention(
+            self._committed, self._committed.image, config, self.offload, clock.now_ms
+        )
+        self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self._wire_coordinators(self.controller)
 
     def _epoch(self) -> int:
@@ -333,24 +324,18 @@ class MemberProcess(CoordinatorProcess):
         for listener in listeners:  # clients that learn of the unfenced broker at once wait for it
             listener.queue(self.server.backlog)
         await outcome(self._forwarder.learn_versions())
-        self._report_cordoned()
+        report_cordoned(self._lifecycle, self.config, self.logs, self.directory_ids)
         self._lifecycle.logs_are_open()
-        await self._progress.until(lambda: self._state >= LifecycleState.RUNNING)
+        await self._progress.until(self._is_unfenced)
         assert self.controller is not None
         await outcome(settled([self.controller.create_declared_topics()]))
         self._admit_clients(listeners)
         self._start_console()
 
-    def _report_cordoned(self) -> None:
-        """Report the cordoned log directories, now and after each change (KIP-1066)."""
-
-        def report(_: object = None) -> None:
-            assert self._lifecycle is not None
-            ids = [self.directory_ids[each.path] for each in self.logs.directories if each.is_cordoned]
-            self._lifecycle.cordon(ids)
-
-        report()
-        self.config.subscribe(CORDONED_KEY, report)
+    def _is_unfenced(self) -> bool:
+        """Return whether the controller has unfenced this broker, and clients that ask it see that."""
+        registration = self._committed.image.brokers.get(self.config.node_id)
+        return self._state >= LifecycleState.RUNNING and (registration is None or not registration.fenced)
 
     async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
         self._disconnect()

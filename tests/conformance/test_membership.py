@@ -60,7 +60,7 @@ _SECURED = {
     "super.users": "User:node;User:ANONYMOUS",
 }
 #: The controller forgets a broker without heartbeats after this time.
-_SESSION_MS = 1500
+_SESSION_MS = 3000
 
 
 class KafkaController(KafkaBroker):

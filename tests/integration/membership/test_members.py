@@ -29,6 +29,7 @@ from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT
+from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
     AlterableConfig,
@@ -240,6 +241,25 @@ def test_forwarded_requests_wait_for_an_active_controller(
     assert not select.select([client.socket], [], [], 0.5)[0]
     controller.is_active = True
     assert client.receive().topics[0].error_code == ErrorCode.NONE
+
+
+def test_topics_of_first_use_are_created_with_the_rights_of_the_client(
+    controller: FakeController, client: WireClient
+) -> None:
+    """Internal topics are created by the broker itself, as in Apache Kafka."""
+
+    def exists(name: str) -> bool:
+        asked = [MetadataRequestTopic(name=name)]
+        answer = client.call(METADATA, 12, topics=asked, allow_auto_topic_creation=True)
+        return bool(answer.topics[0].error_code == ErrorCode.NONE)
+
+    eventually(lambda: exists("orders"))
+    assert set(controller.principals) == {"User:ANONYMOUS"}
+    count = len(controller.principals)
+    eventually(lambda: client.call(FIND_COORDINATOR, 4, coordinator_keys=["g"]).coordinators[0].error_code, equal_to=0)
+    assert len(controller.principals) == count
+    created = controller.named(CREATE_TOPICS)[-1].topics[0]
+    assert (created.name, created.num_partitions) == ("__consumer_offsets", 50)
 
 
 def test_client_that_the_controller_throttles_is_muted(controller: FakeController, client: WireClient) -> None:
