@@ -10,7 +10,8 @@ from time import process_time
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
 from tests.simulation.schedule import replay, run
-from tests.simulation.shrink import parse, script, shrink
+from tests.simulation.scripts import parse
+from tests.simulation.shrink import shrink
 
 
 def main() -> int:
@@ -45,7 +46,7 @@ def _simulate(seeds: range, shrunk: int) -> int:
         failures[failure.check] += 1
         print(f"seed {seed}: {failure.message}", flush=True)
         if failures.total() <= shrunk:
-            print(script(shrink(failure)), flush=True)
+            print(shrink(failure).script, flush=True)
     seconds = process_time() - began
     print(f"{len(seeds)} schedules from seed {seeds.start} in {seconds:.0f} s of CPU ({len(seeds) / seconds:.0f}/s)")
     for check, count in failures.most_common():

@@ -255,11 +255,12 @@ class Leaders:
 
     def _fetched(self, leader: Leader, follower_id: int, follower_epoch: int, asked: Struct, now_ms: int) -> None:
         end, state = leader.log.log_end_offset, leader.state
-        if asked.fetch_offset >= end:
-            leader.caught_up_ms[follower_id] = now_ms
         follower = state.followers[follower_id]
         before = follower.log_end_offset
         moved = state.fetched(follower_id, follower_epoch, asked.fetch_offset, asked.log_start_offset, end, now_ms)
+        was_counted = (follower.broker_epoch, follower.log_end_offset) == (follower_epoch, asked.fetch_offset)
+        if asked.fetch_offset >= end and was_counted:
+            leader.caught_up_ms[follower_id] = now_ms
         if moved or before != follower.log_end_offset:
             self._moved(leader)
         self._propose(leader, state.expansion(follower_id), now_ms)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tests.simulation.chooser import Chooser
 from tests.simulation.invariants import Violation
+from tests.simulation.scripts import script, scripts
 from tests.simulation.starting import settle, start
 from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
 from tests.simulation.world import Step, World, carry_out
@@ -15,6 +16,8 @@ from tests.simulation.world import Step, World, carry_out
 #: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
 LENGTHS = (100, 150, 300)
 RECOVERED = 0.2
+#: The share of schedules that begin with a stored script.
+FROM_SCRIPTS = 0.15
 MOST_ROUNDS = 80
 RECOVER: Step = ("recover",)
 
@@ -28,6 +31,10 @@ class Failure(NamedTuple):
     check: str
     message: str
 
+    @property
+    def script(self) -> str:
+        return script(self.config, self.steps, f"seed {self.seed}: {self.message}")
+
 
 def configure(random: Random) -> Config:
     """Draw a cluster."""
@@ -39,6 +46,15 @@ def configure(random: Random) -> Config:
         reads_late=random.random() < 0.2,
         two_steps=random.choice(((), (FETCH,), (ISR, FETCH), (ISR,), (OBSERVE, LIFE))),
     )
+
+
+def begin(random: Random) -> tuple[Config, tuple[Step, ...]]:
+    """Draw a cluster and the first steps: none, or most of a stored script, which leads to a dangerous state."""
+    if random.random() >= FROM_SCRIPTS:
+        return configure(random), ()
+    config, steps = random.choice(list(scripts().values()))
+    left_out = random.sample(range(len(steps)), random.randrange(3)) if len(steps) > 2 else []
+    return config, tuple(each for index, each in enumerate(steps) if index not in left_out and each != RECOVER)
 
 
 def recover(world: World) -> None:
@@ -69,11 +85,14 @@ def recover(world: World) -> None:
 def run(seed: int) -> Failure | None:
     """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too."""
     random = Random(seed)
-    config = configure(random)
+    config, first = begin(random)
     steps: list[Step] = []
     try:
         world = start(config)
         chooser = Chooser(random, world)
+        for step in first:
+            steps.append(step)
+            carry_out(world, step)
         for _ in range(random.choice(LENGTHS)):
             step = chooser.next()
             steps.append(step)
@@ -94,9 +113,10 @@ def _name(found: Exception) -> tuple[str, str]:
 def describe(seed: int) -> str:
     """Return a digest of all steps of a seed's schedule and of the logs at its end."""
     random = Random(seed)
-    world = start(configure(random))
+    config, first = begin(random)
+    world = start(config)
     chooser = Chooser(random, world)
-    found: list[object] = []
+    found: list[object] = [(step, carry_out(world, step)) for step in first]
     for _ in range(random.choice(LENGTHS)):
         step = chooser.next()
         found.append((step, carry_out(world, step)))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
 from tests.simulation.schedule import replay, run
-from tests.simulation.shrink import parse
+from tests.simulation.scripts import scripts
 from tests.support.scale import SCALE
 
 SCHEDULES = 400 if SCALE <= 1 else 40_000
-SCRIPTS = {each.stem: each for each in sorted((Path(__file__).parent / "scripts").iterdir())}
 #: Rare faults have a script; at full size schedules must find them, too.
 CHOSEN = [each for each in MUTATIONS if SCALE > 1 or not each.is_rare]
 
@@ -30,7 +27,7 @@ def test_planted_fault_is_caught(mutation: Mutation) -> None:
 @pytest.mark.parametrize("mutation", [each for each in MUTATIONS if each.is_rare], ids=name_of)
 def test_script_of_a_rare_fault(mutation: Mutation) -> None:
     """The script fails with the fault, and only with it."""
-    config, steps = parse(SCRIPTS[mutation.name].read_text())
+    config, steps = scripts()[mutation.name]
     assert replay(config, steps) is None
     with planted(mutation):
         assert replay(config, steps) is not None

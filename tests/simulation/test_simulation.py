@@ -11,7 +11,8 @@ import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
 from tests.simulation.schedule import Failure, describe, replay, run
-from tests.simulation.shrink import parse, script, shrink
+from tests.simulation.scripts import parse
+from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
 #: They take about 8 s of CPU. Larger numbers: `make simulate`.
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def test_checks_hold_in_all_schedules() -> None:
     for seed in range(SCHEDULES):
         failure = run(seed)
-        assert failure is None, script(shrink(failure))
+        assert failure is None, shrink(failure).script
 
 
 def test_seed_repeats_in_another_process() -> None:
@@ -57,5 +58,5 @@ def test_failure_shrinks_and_replays(failure: Failure) -> None:
     with planted(_mutation("truncate-to-high-watermark")):
         short = shrink(failure)
         assert len(short.steps) < min(25, len(failure.steps))
-        assert replay(*parse(script(short))) == (failure.check, short.message)
-    assert replay(*parse(script(short))) is None
+        assert replay(*parse(short.script)) == (failure.check, short.message)
+    assert replay(*parse(short.script)) is None
