@@ -117,8 +117,7 @@ class MetadataPublisher:
         """Apply a change that the image already has."""
         self._cache.changed(delta)
         for topic in delta.deleted_topics:
-            self._partitions.delete(topic.name)
-            self._cache.topic_deleted(topic)
+            self._delete(topic)
         hosting = bool(self._unhosted)
         self._unhosted.extend((topic.topic_id, index) for topic, index in delta.created_partitions)
         if not hosting:
@@ -128,6 +127,11 @@ class MetadataPublisher:
         for resource_type, name in delta.changed_configs:
             self._apply_config(resource_type, name)
             self._cache.config_changed(resource_type, name)
+
+    def _delete(self, topic: TopicImage) -> None:
+        """Remove what belongs to a deleted topic, before a new topic of the same name is hosted."""
+        self._partitions.delete(topic.name)
+        self._cache.topic_deleted(topic)
 
     def _host_some(self) -> None:
         """Host the next few new partitions: each is a directory whose files have to be created."""

@@ -21,10 +21,12 @@ class MemberPublisher(MetadataPublisher):
 
     def publish(self, delta: Delta) -> None:
         super().publish(delta)
-        for topic in delta.deleted_topics:
-            self.replication.replicas.delete(topic.topic_id)
         if delta.changed_brokers:
             self.replication.fetchers.brokers_changed()
+
+    def _delete(self, topic: TopicImage) -> None:
+        super()._delete(topic)
+        self.replication.replicas.delete(topic.topic_id)
 
     def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
         if self._is_alone(topic, index):
@@ -47,8 +49,12 @@ class MemberPublisher(MetadataPublisher):
         return topic.partitions[index].replicas == (self._config.node_id,) and not self.replication.replicas.knows(key)
 
     def _lead(self, topic: TopicImage, index: int) -> None:
-        """Take over any change of a partition. One that a later turn will host has its last state then."""
-        if self.is_to_be_hosted(topic.name, index) or index not in topic.partitions:
+        """Take over any change of a partition. One that a later turn will host has its last state then.
+
+        The topic may have been deleted since: then its replicas are gone, and its name may be another topic's.
+        """
+        is_deleted = self._cache.image.topic_by_id(topic.topic_id) is None
+        if is_deleted or self.is_to_be_hosted(topic.name, index) or index not in topic.partitions:
             return
         if self._is_alone(topic, index):
             super()._lead(topic, index)

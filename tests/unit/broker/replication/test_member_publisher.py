@@ -1,0 +1,142 @@
+"""A member takes over changes of the metadata that arrive together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.membership.publisher import MemberPublisher
+from broker.metadata_cache import MetadataCache
+from broker.replication.replicas import Replicas
+from config import load
+from metadata.features import MAX_METADATA_VERSION
+from metadata.framing import MetadataRecord, new_record
+from metadata.replay import replay_all
+from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from replication.partition_key import PartitionKey
+from tests.support.data_broker import DataBroker
+from tests.support.images import DIRECTORY, cluster
+from tests.support.producing import batch
+
+OLD, NEW = b"old-topic-16byte", b"new-topic-16byte"
+OURS, THEIRS = 1, 2
+
+
+class Fetchers:
+    """Which partitions are fetched, and from whom."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[PartitionKey, int] = {}
+
+    def follow(self, key: PartitionKey, log: object, leader: int, leader_epoch: int) -> None:
+        self.leaders[key] = leader
+
+    def stop(self, key: PartitionKey) -> None:
+        self.leaders.pop(key, None)
+
+
+class Member:
+    """Broker 1 of two, with its replicas in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.data = data = DataBroker(directory)
+        self.image = cluster(2)
+        self.fetchers = Fetchers()
+        fetchers, nothing, nobody = (
+            self.fetchers,
+            lambda *_: None,
+            SimpleNamespace(broker_epoch=lambda broker_id: broker_id),
+        )
+        self.replicas = Replicas(
+            OURS,
+            data.logs,
+            data.partitions,
+            fetchers,  # type: ignore[arg-type]
+            nobody,
+            data.clock,
+            data.timers,
+            wake=nothing,
+            propose=nothing,
+            max_lag_ms=30_000,
+        )
+        placements: Any = SimpleNamespace(record_placements=nothing)
+        config = load(None, overrides={"node.id": "1", "log.dirs": str(directory)})
+        cache = MetadataCache("cluster", self.image)
+        self.publisher = MemberPublisher(config, cache, data.partitions, placements, {}, nothing)
+        self.publisher.replication = SimpleNamespace(replicas=self.replicas)  # type: ignore[assignment]
+
+    def publish(self, *records: MetadataRecord) -> None:
+        """Apply records that arrive together."""
+        delta = replay_all(self.image, records)
+        delta.changed_brokers.clear()
+        self.publisher.publish(delta)
+
+    def log_ids(self) -> dict[tuple[str, int], bytes | None]:
+        return {key: each.topic_id for key, each in self.data.logs.logs.items()}
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[Member]:
+    made = Member(tmp_path)
+    yield made
+    made.data.close()
+
+
+def created(topic_id: bytes, leader: int) -> list[MetadataRecord]:
+    return [
+        new_record(MAX_METADATA_VERSION, TopicRecord, name="t", topic_id=topic_id),
+        new_record(
+            MAX_METADATA_VERSION,
+            PartitionRecord,
+            partition_id=0,
+            topic_id=topic_id,
+            replicas=[OURS, THEIRS],
+            isr=[OURS, THEIRS],
+            leader=leader,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[DIRECTORY, DIRECTORY],
+        ),
+    ]
+
+
+def leader_changed(topic_id: bytes, leader: int) -> MetadataRecord:
+    return new_record(MAX_METADATA_VERSION, PartitionChangeRecord, partition_id=0, topic_id=topic_id, leader=leader)
+
+
+def deleted(topic_id: bytes) -> MetadataRecord:
+    return new_record(MAX_METADATA_VERSION, RemoveTopicRecord, topic_id=topic_id)
+
+
+@pytest.mark.parametrize("before", [OURS, THEIRS])
+@pytest.mark.parametrize("after", [OURS, THEIRS])
+def test_a_topic_deleted_and_created_again_at_once_has_a_log_of_its_own(
+    member: Member, before: int, after: int
+) -> None:
+    """A member that was frozen hears of both together."""
+    member.publish(*created(OLD, before))
+    member.data.logs.logs["t", 0].append(batch(3), 0, member.data.clock.now_ms())
+    member.publish(deleted(OLD), *created(NEW, after))
+    assert member.log_ids() == {("t", 0): NEW}
+    assert member.data.logs.logs["t", 0].log_end_offset == 0
+    assert member.fetchers.leaders == ({} if after == OURS else {(NEW, 0): THEIRS})
+    assert list(member.replicas.led) == ([(NEW, 0)] if after == OURS else [])
+    assert list(member.replicas.followed) == ([] if after == OURS else [(NEW, 0)])
+
+
+@pytest.mark.parametrize("before", [OURS, THEIRS])
+@pytest.mark.parametrize("after", [OURS, THEIRS])
+def test_a_topic_whose_leader_changes_before_its_deletion_leaves_nothing(
+    member: Member, before: int, after: int
+) -> None:
+    member.publish(*created(OLD, before))
+    member.publish(leader_changed(OLD, after), deleted(OLD))
+    assert member.log_ids() == {}
+    assert member.fetchers.leaders == {}
+    assert not member.replicas.led
+    assert not member.replicas.followed
+    assert member.data.partitions.topic_id("t") is None
