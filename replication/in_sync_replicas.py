@@ -43,9 +43,13 @@ class InSyncReplicas(NamedTuple):
         """
         return InSyncReplicas(isr, partition_epoch) if partition_epoch > self.partition_epoch else self
 
-    def answered(self, isr: frozenset[int], partition_epoch: int) -> InSyncReplicas:
-        """Take over the ISR of an AlterPartition response. It may come before or after the record of the same change.
+    def answered(self, isr: frozenset[int], partition_epoch: int, proposed_at: int) -> InSyncReplicas:
+        """Take over the ISR of an AlterPartition response to the proposal made at the partition epoch `proposed_at`.
 
-        With the same epoch the controller had nothing to change.
+        It may come before or after the record of the same change. After it, the next proposal may be pending already,
+        and the response says nothing about that one. If the epoch is that of the proposal, the controller had nothing
+        to change.
         """
-        return InSyncReplicas(isr, partition_epoch) if partition_epoch >= self.partition_epoch else self
+        is_news = partition_epoch > self.partition_epoch
+        is_same = partition_epoch == self.partition_epoch == proposed_at
+        return InSyncReplicas(isr, partition_epoch) if is_news or is_same else self

@@ -251,11 +251,21 @@ class LeaderState:
         return UNKNOWN_BROKER_EPOCH if epoch is None else epoch
 
     def committed(
-        self, isr: Iterable[int], leader_epoch: int, partition_epoch: int, leader_end: int, now_ms: int
+        self,
+        isr: Iterable[int],
+        leader_epoch: int,
+        partition_epoch: int,
+        leader_end: int,
+        now_ms: int,
+        *,
+        proposed_at: int,
     ) -> bool:
-        """Take over the ISR of an AlterPartition response. Return whether the high watermark moved."""
+        """Take over the ISR of an AlterPartition response. Return whether the high watermark moved.
+
+        `proposed_at` is the partition epoch of the proposal.
+        """
         if leader_epoch == self.leader_epoch:
-            self.isr = self.isr.answered(frozenset(isr), partition_epoch)
+            self.isr = self.isr.answered(frozenset(isr), partition_epoch, proposed_at)
         return self.advance(leader_end, now_ms)
 
     def refused(self, partition_epoch: int, leader_end: int, now_ms: int) -> bool:

@@ -169,7 +169,9 @@ class ReplicatedPartition(Partition):
         """Take over what the controller made of a proposal."""
         end_and_time = self._end_and_time()
         if answer.outcome is Outcome.COMMITTED:
-            moved = self.leader.committed(answer.isr, answer.leader_epoch, answer.partition_epoch, *end_and_time)
+            at = answer.proposal.partition_epoch
+            epochs = answer.leader_epoch, answer.partition_epoch
+            moved = self.leader.committed(answer.isr, *epochs, *end_and_time, proposed_at=at)
         elif answer.outcome is Outcome.REFUSED:
             moved = self.leader.refused(answer.proposal.partition_epoch, *end_and_time)
         else:

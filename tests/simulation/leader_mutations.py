@@ -53,8 +53,18 @@ def _follow(self: InSyncReplicas, isr: Any, partition_epoch: int) -> InSyncRepli
     (InSyncReplicas, "answered"),
     is_rare=True,
 )
-def _answered(self: InSyncReplicas, isr: Any, partition_epoch: int) -> InSyncReplicas:
+def _answered(self: InSyncReplicas, isr: Any, partition_epoch: int, proposed_at: int) -> InSyncReplicas:
     return InSyncReplicas(isr, partition_epoch)
+
+
+@mutation(
+    "late-answer-ends-proposal",
+    "an answer that comes after its record ends the next proposal (KIP-497)",
+    (InSyncReplicas, "answered"),
+    is_rare=True,
+)
+def _answered_late(self: InSyncReplicas, isr: Any, partition_epoch: int, proposed_at: int) -> InSyncReplicas:
+    return InSyncReplicas(isr, partition_epoch) if partition_epoch >= self.partition_epoch else self
 
 
 mutation(

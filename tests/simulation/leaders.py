@@ -286,7 +286,9 @@ class Leaders:
                 continue
             end = leader.log.log_end_offset
             if answer.outcome is Outcome.COMMITTED:
-                leader.state.committed(answer.isr, answer.leader_epoch, answer.partition_epoch, end, now_ms)
+                at = answer.proposal.partition_epoch
+                epochs = answer.leader_epoch, answer.partition_epoch
+                leader.state.committed(answer.isr, *epochs, end, now_ms, proposed_at=at)
             elif answer.outcome is Outcome.REFUSED:
                 leader.state.refused(answer.proposal.partition_epoch, end, now_ms)
             self._moved(leader)

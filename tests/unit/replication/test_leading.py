@@ -207,7 +207,7 @@ def test_pending_shrinkage_commits_nothing() -> None:
     leader.append()
     assert leader.shrinkage(after_ms=LAG_MS + 1) is not None
     assert leader.state.high_watermark == 10
-    assert leader.state.committed((1,), 5, 8, leader.end, leader.now)
+    assert leader.state.committed((1,), 5, 8, leader.end, leader.now, proposed_at=7)
     assert leader.state.high_watermark == 11
     assert leader.state.isr == (frozenset({1}), 8, None)
 
@@ -278,7 +278,7 @@ def test_record_of_the_same_epoch_does_not_end_a_proposal() -> None:
     leader = Leader(isr=(1,))
     leader.fetch(2, 10)
     leader.state.expansion(2)
-    leader.state.committed((1, 2), 5, 8, leader.end, leader.now)
+    leader.state.committed((1, 2), 5, 8, leader.end, leader.now, proposed_at=7)
     leader.fetch(3, 10)
     assert leader.state.expansion(3) is not None
     leader.state.change((1, 2, 3), (1, 2), 8, leader.end, leader.now)
@@ -299,8 +299,8 @@ def test_later_record_ends_a_proposal() -> None:
 
 def test_old_answers_change_nothing() -> None:
     leader = Leader(isr=(1, 2))
-    leader.state.committed((1,), 5, 6, leader.end, leader.now)
-    leader.state.committed((1,), 4, 9, leader.end, leader.now)
+    leader.state.committed((1,), 5, 6, leader.end, leader.now, proposed_at=7)
+    leader.state.committed((1,), 4, 9, leader.end, leader.now, proposed_at=7)
     assert leader.state.isr == (frozenset({1, 2}), 7, None)
 
 
@@ -309,7 +309,7 @@ def test_answer_without_change_ends_the_proposal() -> None:
     leader = Leader(isr=(1, 2))
     leader.fetch(3, 10)
     leader.state.expansion(3)
-    leader.state.committed((1, 2, 3), 5, 7, leader.end, leader.now)
+    leader.state.committed((1, 2, 3), 5, 7, leader.end, leader.now, proposed_at=7)
     assert leader.state.isr == (frozenset({1, 2, 3}), 7, None)
 
 
@@ -335,3 +335,17 @@ def test_acknowledgement_after_the_isr_has_shrunk() -> None:
     leader.state.expansion(2)
     assert leader.state.had_enough_replicas
     assert not leader.state.has_enough_replicas
+
+
+def test_answer_after_its_record_leaves_the_next_proposal_pending() -> None:
+    """Else the high watermark would pass a broker that the controller may already elect."""
+    leader = Leader(isr=(1, 2), replicas=(1, 2))
+    leader.fetch(2, 10)
+    leader.append()
+    assert leader.shrinkage(after_ms=LAG_MS + 1) is not None
+    leader.state.change((1, 2), (1,), 8, leader.end, leader.now)
+    leader.fetch(2, 11)
+    assert leader.state.expansion(2) is not None
+    leader.state.committed((1,), 5, 8, leader.end, leader.now, proposed_at=7)
+    assert leader.state.isr.is_pending
+    assert leader.state.isr.maximal == {1, 2}
