@@ -65,6 +65,8 @@ class FollowedLog(Protocol):
     def append(self, records: memoryview, max_epoch: int) -> None:
         """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords.
 
+        An empty log may get a batch that begins below its end and contains it: the leader's start is in the middle.
+
         A batch of an earlier epoch than `latest_epoch` does not follow the log. A leader may send one: it checks the
         fetch, loses its role, truncates, and reads records of the next leader (KAFKA-18723). The logs would differ
         below that batch, and no later fetch would show it.

@@ -12,7 +12,7 @@ from storage.log.offset_checkpoints import OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.truncation import start_over, truncate_logs
-from storage.segment.scan import parse_entry
+from storage.segment.scan import Entry, parse_entry
 
 
 class LocalFollowedLog:
@@ -69,6 +69,8 @@ class LocalFollowedLog:
                     f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow epoch "
                     f"{self.latest_epoch}"
                 )
+            if first is not None and first.base_offset < self.log_end_offset:
+                self._begin_with(first)
             self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
         except (AppendRefused, CorruptBatch, InvalidRecord) as error:
             raise DamagedRecords(str(error)) from error
@@ -84,6 +86,14 @@ class LocalFollowedLog:
             start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
         except LogOffline as error:
             raise LogFailed(str(error)) from error
+
+    def _begin_with(self, first: Entry) -> None:
+        """Let an empty log begin at the batch that its start is in the middle of.
+
+        DeleteRecords may put the leader's log start there. `note_leader` raises the start again.
+        """
+        if self.log_start_offset == self.log_end_offset <= first.last_offset:
+            self.start_over(first.base_offset)
 
     def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
         log, before = self.log, self.log.high_watermark
