@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from broker.membership.broker_configs import alter_configs
 from broker.membership.controllers import ControllerChannel, Leader
-from broker.membership.logger_levels import alter_configs
 from broker.network.outbound_errors import OutboundError
 from broker.requests.context import ClientConnection, CloseConnection
 from broker.requests.error_reply import error_reply

@@ -244,13 +244,15 @@ def test_forwarded_requests_have_the_same_answers(member: MemberBroker, other: O
     quorum = RequestTopicData(topic_name="__cluster_metadata", partitions=[RequestPartitionData(partition_index=0)])
     alteration = AlterableConfig(name="retention.ms", config_operation=0, value="no number")
     resource = AlterConfigsResource(resource_type=ResourceType.TOPIC.value, resource_name="none", configs=[alteration])
+    wrong = AlterableConfig(name="num.io.threads", config_operation=0, value="no number")
+    broker = AlterConfigsResource(resource_type=ResourceType.BROKER.value, resource_name="", configs=[wrong])
     requests: list[tuple[Api, dict[str, Any]]] = [
         (CREATE_TOPICS, {"topics": [CreatableTopic(name="a/b", num_partitions=1, replication_factor=1)]}),
         (CREATE_PARTITIONS, {"topics": [CreatePartitionsTopic(name="none", count=3, assignments=None)]}),
         (DELETE_TOPICS, {"topics": [DeleteTopicState(name="none")]}),
         (DESCRIBE_QUORUM, {"topics": [quorum]}),
         (ELECT_LEADERS, {"election_type": 0, "topic_partitions": None}),
-        (INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]}),
+        (INCREMENTAL_ALTER_CONFIGS, {"resources": [resource, broker]}),
         (LIST_PARTITION_REASSIGNMENTS, {"topics": None}),
         (UNREGISTER_BROKER, {"broker_id": 77}),
         (UPDATE_FEATURES, {"feature_updates": [FeatureUpdateKey(feature="none", max_version_level=9, upgrade_type=1)]}),

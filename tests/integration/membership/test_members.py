@@ -224,6 +224,18 @@ def test_levels_of_loggers_are_not_forwarded(
     assert len(controller.named(ENVELOPE)) == 1
 
 
+def test_invalid_values_of_brokers_are_not_forwarded(controller: FakeController, client: WireClient) -> None:
+    """The controller would store them: only brokers know their keys."""
+    config = AlterableConfig(name="log.retention.ms", config_operation=0, value="no number")
+    broker = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name="1", configs=[config])
+    other = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name="", configs=[])
+    answer = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[broker, other])
+    codes = [(each.resource_name, each.error_code) for each in answer.responses]
+    assert codes == [("1", ErrorCode.INVALID_REQUEST), ("", ErrorCode.NONE)]
+    (forwarded,) = controller.named(INCREMENTAL_ALTER_CONFIGS)
+    assert [each.resource_name for each in forwarded.resources] == [""]
+
+
 def test_versions_of_forwarded_apis_are_those_of_the_controller(controller: FakeController, client: WireClient) -> None:
     """Others keep this broker's versions, and what the controller does not serve is not offered."""
     answer = client.call(API_VERSIONS, 3, client_software_name="test", client_software_version="1")

@@ -1,0 +1,123 @@
+"""IncrementalAlterConfigs of a member. Kafka's ConfigAdminManager.
+
+It changes the levels of its own loggers (KIP-412), and rejects invalid values of brokers, which the controller does not
+know. All else is forwarded.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from broker.requests.forwarding import RequestForwarder, forward
+from config.alter import REPEATED, Alteration, Refusal, plan_incremental, plan_levels, repeated
+from metadata.image import ResourceType
+from protocol.error_codes import ErrorCode
+from protocol.framing import SIZE_BYTES, encode_response
+from protocol.headers import decode_request_header, decode_response_header, encode_request_header
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
+from runtime import logs
+from runtime.deferred import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.context import RequestContext
+    from broker.requests.served_api import Handler
+    from config import BrokerConfig
+    from protocol.schema import Chunk, Struct
+    from runtime.timers import Timers
+
+_API = INCREMENTAL_ALTER_CONFIGS
+
+
+def alter_configs(
+    ctx: RequestContext,
+    frame: bytes,
+    *,
+    forwarder: RequestForwarder,
+    config: BrokerConfig,
+    guard: Guard | None,
+    timers: Timers,
+    metadata: MetadataCache,
+) -> Deferred[list[Chunk]]:
+    """Forward what is not decided here, and return all results in the order of the request."""
+    version = ctx.api_version
+    request = _API.request.decode(version, frame, decode_request_header(frame).position)[0]
+    loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
+    decided = list(_refused_brokers(config, metadata, request))
+    if not loggers and not decided:
+        return forward(ctx, frame, forwarder=forwarder)
+    if loggers:
+        set_levels: Handler = partial(_set_levels, config)
+        if guard is not None:
+            set_levels = guard.protect(_API, set_levels)
+        own: Any = set_levels(ctx, _API.request(resources=loggers, validate_only=request.validate_only))
+        decided += own.responses
+    known = {_resource(each) for each in (*decided, *loggers)}
+    others = [each for each in request.resources if _resource(each) not in known]
+
+    def answer(forwarded: Sequence[Struct]) -> list[Chunk]:
+        results = {_resource(each): each for each in (*decided, *forwarded)}
+        order = dict.fromkeys(map(_resource, request.resources))
+        merged = _API.response(responses=[results[each] for each in order if each in results])
+        return encode_response(_API, version, ctx.correlation_id, merged)
+
+    if not others:
+        soon: Deferred[list[Chunk]] = Deferred()  # the dispatcher encodes what is done at once
+        timers.call_later(0, lambda: soon.resolve(answer(())))
+        return soon
+    body = _API.request.encode(version, _API.request(resources=others, validate_only=request.validate_only))
+    rest = encode_request_header(_API, version, ctx.correlation_id, ctx.client_id) + body
+    return forwarder.forward(ctx.connection, rest).then(lambda frame: answer(_results(frame, version)))
+
+
+def _resource(each: Struct) -> tuple[int, str]:
+    return each.resource_type, each.resource_name
+
+
+def _alterations(each: Struct) -> list[Alteration]:
+    return [Alteration(one.name, one.config_operation, one.value) for one in each.configs]
+
+
+def _response(resource: tuple[int, str], refusal: Refusal | None) -> Struct:
+    code, message = (ErrorCode.NONE, None) if refusal is None else (refusal.code, refusal.message)
+    return AlterConfigsResourceResponse(
+        error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1]
+    )
+
+
+def _refused_brokers(config: BrokerConfig, metadata: MetadataCache, request: Struct) -> Iterator[Struct]:
+    """Yield the results of brokers whose new values are invalid."""
+    for each in request.resources:
+        if each.resource_type == ResourceType.BROKER:
+            try:
+                plan_incremental(config, metadata.image, _resource(each), _alterations(each))
+            except Refusal as refusal:
+                yield _response(_resource(each), refusal)
+
+
+def _results(frame: bytes, version: int) -> Sequence[Struct]:
+    body = memoryview(frame)[SIZE_BYTES:]
+    position = decode_response_header(_API, version, body)[1]
+    results: Sequence[Struct] = _API.response.decode(version, body, position)[0].responses
+    return results
+
+
+def _set_levels(config: BrokerConfig, ctx: RequestContext, request: Struct) -> Struct:
+    twice = repeated(map(_resource, request.resources))
+    responses = []
+    for each in request.resources:
+        refused = None
+        try:
+            if _resource(each) in twice:
+                raise REPEATED
+            for logger, level in plan_levels(config, each.resource_name, _alterations(each)).items():
+                if not request.validate_only:
+                    logs.set_level(logger, level)
+        except Refusal as refusal:
+            refused = refusal
+        responses.append(_response(_resource(each), refused))
+    return _API.response(responses=responses)
