@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.coordinators.shard_log import APPEND_ERRORS
 from broker.requests.error_code_map import error_code_of
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
-from runtime.deferred import Deferred, gather
+from runtime.deferred import Deferred, after, gather, settled
 
 if TYPE_CHECKING:
     from broker.requests.served_api import Reply
     from runtime.timers import Timers
+
+T = TypeVar("T")
 
 
 class CommitGate:
@@ -75,3 +77,26 @@ class CommitGate:
 
         gather(waits).add_done_callback(on_safe)
         return answered
+
+
+def once_safe(
+    safe: Deferred[None] | None,
+    serve: Callable[[], T | Deferred[T] | None],
+    failed: Callable[[ErrorCode], T | Deferred[T] | None],
+) -> Deferred[T] | None:
+    """Return the answer of `serve()` after a wait, or of `failed(code)` if the wait fails; None if there is no wait.
+
+    One of the two is called even if the client disconnects.
+    """
+    if safe is None:
+        return None
+
+    def serve_or_fail() -> T | Deferred[T] | None:
+        try:
+            safe.result()
+        except Exception as error:
+            code = error_code_of(error)
+            return failed(APPEND_ERRORS.get(code, code))
+        return serve()
+
+    return after(settled([safe]), serve_or_fail, even_if_cancelled=True)

@@ -1,8 +1,8 @@
 """Run a coordinator: one internal topic, a shard for each of its partitions, their loading, writing and timers.
 
 A kind of coordinator is a subclass. It creates shards (`new_shard`) and decides what happens when one is loaded, when
-a deadline passes, and when one is unloaded. With one broker every key belongs to this broker. Only the topic may be
-missing, or still be loading.
+a deadline passes, and when one is unloaded. A key belongs to the broker that leads its partition: with one broker, to
+this one. The topic may be missing, or still be loading.
 
 Everything here belongs to the event loop's thread.
 """
@@ -16,10 +16,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from broker.coordinators.commit_gate import CommitGate
+from broker.coordinators.commit_gate import CommitGate, once_safe
 from broker.coordinators.environment import CoordinatorEnvironment
-from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
-from broker.requests.error_code_map import error_code_of
+from broker.coordinators.shard_log import ShardLog
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.partition_for_key import partition_for
@@ -27,7 +26,7 @@ from coordinator.shard import LogRecord, Shard
 from coordinator.timers import Timers
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
-from runtime.deferred import Deferred, after, settled
+from runtime.deferred import Deferred, after
 from runtime.timers import Timer
 from storage.errors import LogOffline
 
@@ -121,7 +120,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         A long load continues while the broker serves clients.
         """
         for index in sorted(self._partitions.of_topic(self.topic)):
-            self._open(index)
+            self.at_partition(index)
         self._load(LOAD_AT_START_MS)
         self._environment.metadata.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
 
@@ -271,19 +270,8 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """
         index = self.index_of(key)
         found = None if index is None else self._logs.get(index)
-        flush = None if found is None else self._environment.durability.relied_on(found.partition)
-        if flush is None:
-            return None
-
-        def serve_or_fail() -> T | Deferred[T] | None:
-            try:
-                flush.result()
-            except Exception as error:
-                code = error_code_of(error)
-                return failed(APPEND_ERRORS.get(code, code))
-            return serve()
-
-        return after(settled([flush]), serve_or_fail, even_if_cancelled=True)
+        safe = None if found is None else self._environment.durability.relied_on(found.partition)
+        return once_safe(safe, serve, failed)
 
     def waits_for_commit(self, shard: S) -> bool:
         """Return whether a response about this shard may have to wait for the disk (see `after_commit`)."""
@@ -365,17 +353,23 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         except Exception:  # the other shards must still be loaded
             log.exception("The work after loading %s failed", found.partition)
 
-    # -- deleted topics, lost partitions ------------------------------------------------------------------------------
+    # -- deleted topics, led and lost partitions -----------------------------------------------------------------------
 
     def topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """Unload all shards if the deleted topic is the coordinator's own."""
         if topic == self.topic:
             self._unload()
 
+    def partition_led(self, partition: Partition) -> None:
+        """Load the shard of a partition that this broker leads from now on."""
+        if partition.topic == self.topic and not self._stopped and partition.index not in self._logs:
+            self._open(partition.index)
+
     def partition_lost(self, partition: Partition) -> None:
-        """Unload the shard of a partition whose disk failed. Its keys have no coordinator until the next start."""
+        """Unload the shard of a partition that another broker leads now, or whose disk failed."""
         if partition.topic != self.topic:
             return
+        self._failed.discard(partition.index)
         found = self._logs.pop(partition.index, None)
         if found is not None:
             if found in self._loading:

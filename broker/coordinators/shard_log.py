@@ -37,6 +37,7 @@ _ENDLESS = "the batch there does not end in the file"
 APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -153,16 +154,17 @@ class ShardLog(Generic[S, R]):
     def load(self, chunk_bytes: int) -> Iterator[None]:
         """Replay the log up to its end, with a pause after each batch. Raises what the log raises.
 
+        A new leader replays also what may not be committed yet: nobody else can decide about it any more.
         Unreadable records are logged and skipped: one damaged record must not make a whole partition unavailable.
         """
         started = time.monotonic()
         partition = self.partition
         self.next_offset = max(self.next_offset, partition.log_start_offset)
         walk = _Walk(partition.log)
-        while (before := self.next_offset) < partition.high_watermark:
+        while (before := self.next_offset) < partition.log_end_offset:
             reason: RecordsError | None = None
             try:
-                piece = partition.log.read(before, chunk_bytes, partition.high_watermark)
+                piece = partition.log.read(before, chunk_bytes, partition.log_end_offset)
                 data, start = (piece, 0) if isinstance(piece, bytes) else (piece.read(), piece.position)
                 walk.move_to(before, data, start)
                 for following, end in replay_batches(self.shard, data, before, partial(walk.log_damage, start)):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authorization.selection import guard_of
 from broker.console.hosted import bind_console
-from broker.coordinator_process import CoordinatorProcess
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, ControllerClients
+from broker.membership.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 _SERVERS = "controller.quorum.bootstrap.servers"
 
 
-class MemberProcess(CoordinatorProcess):
+class MemberProcess(CoordinatingMember):
     """A member of a cluster. It calls `on_fatal(reason)` when it cannot follow the controllers any more."""
 
     _member_data: MemberData
@@ -86,7 +86,7 @@ class MemberProcess(CoordinatorProcess):
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
-        return apis_of_a_member(super()._served_apis())
+        return self._committed_apis(apis_of_a_member(super()._served_apis()))
 
     def _endpoints(self) -> AdvertisedEndpoints:
         return RegisteredEndpoints(self.config, self.metadata, self.ports)
@@ -287,7 +287,8 @@ class MemberProcess(CoordinatorProcess):
 
     def _wire_replication(self) -> MemberReplication:
         self.durability = ReplicatedDurability(self.durability, self.config.get_int("request.timeout.ms"))
-        peers = Peers(self.config, self._committed.image, self.loop, self.timers, self._inter_broker_security)
+        image, security = self._committed.image, self._inter_broker_security
+        self.peers = peers = Peers(self.config, image, self.loop, self.timers, security)
         return MemberReplication(self, peers, self._channel(), self._leader, self._epoch, self._coordinate_no_longer)
 
     def _own_services(self) -> MemberServices:

@@ -35,6 +35,9 @@ class ReplicationParts(Protocol):
     partitions: Partitions
     background: Background
 
+    def coordinate(self, partition: Partition) -> None:
+        """Let the coordinators load what they keep in a partition, which this broker leads from now on."""
+
 
 class MemberReplication:
     """Everything that runs because partitions have several replicas.
@@ -85,6 +88,7 @@ class MemberReplication:
             wake=parts.purgatory.check_soon,
             propose=self.proposals.propose,
             max_lag_ms=config.get_int("replica.lag.time.max.ms"),
+            on_led=parts.coordinate,
             on_resigned=on_resigned,
         )
 

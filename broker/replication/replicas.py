@@ -44,6 +44,7 @@ class Replicas:
         wake: called with a partition whose records or role changed (`Purgatory.check_soon`).
         propose: asks the controller for an ISR.
         max_lag_ms: replica.lag.time.max.ms.
+        on_led: called with a partition that this broker leads from now on.
         on_resigned: called with a partition that this broker no longer leads.
     """
 
@@ -60,6 +61,7 @@ class Replicas:
         wake: Callable[[Partition], None],
         propose: Callable[[PartitionKey, Proposal], None],
         max_lag_ms: int,
+        on_led: Callable[[Partition], None] = lambda partition: None,
         on_resigned: Callable[[Partition], None] = lambda partition: None,
     ) -> None:
         self._node_id = node_id
@@ -72,6 +74,7 @@ class Replicas:
         self._wake = wake
         self._propose = propose
         self._max_lag_ms = max_lag_ms
+        self._on_led = on_led
         self._on_resigned = on_resigned
         self._known: dict[PartitionKey, PartitionRegistration] = {}
         self._names: dict[PartitionKey, str] = {}
@@ -149,9 +152,6 @@ class Replicas:
         topic = self._names[key]
         before = self._partitions.get(topic, key[1])
         found = self._open(key, config, is_new)
-        if before is not None:  # it was the only replica
-            before.leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self._on_resigned(before)
         partition = self.led[key] = ReplicatedPartition(
             found,
             registration,
@@ -165,6 +165,10 @@ class Replicas:
             propose=self._propose,
         )
         self._partitions.add(partition)
+        if before is not None:  # it was the only replica
+            before.leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._on_resigned(before)
+        self._on_led(partition)
 
     def _follow(self, key: PartitionKey, change: RoleChange, config: LogConfig, is_new: bool) -> None:
         self._resign(key)
