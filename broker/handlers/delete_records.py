@@ -70,6 +70,9 @@ def _delete(
     else:
 
         def delete() -> None:
+            if not partition.hosted:  # another broker leads it, since this has waited for appends
+                answer.error_code = partition.absence
+                return
             try:
                 answer.low_watermark = partition.delete_records(before_offset)
             except Exception as error:

@@ -36,7 +36,7 @@ from storage.append.record_validation import (
     open_in_worker,
 )
 from storage.append.result import AppendResult
-from storage.errors import StorageError
+from storage.errors import LogOffline, StorageError
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 
@@ -191,6 +191,13 @@ class _Append(_Step[AppendResult]):
         self._attempts = 0
         appends._on_held(len(records))
 
+    @property
+    def _led(self) -> Partition:
+        """The partition. Raises LogOffline if it has been deleted, or another broker leads it now and fills the log."""
+        if not self._partition.hosted:
+            raise LogOffline(str(self._partition), "it is not led here any more")
+        return self._partition
+
     def is_to_be_opened(self) -> bool:
         """As far as can be seen already: what is overlooked is opened when it is at the front."""
         records, config = self._records, self._partition.log_config
@@ -228,7 +235,7 @@ class _Append(_Step[AppendResult]):
 
     def run(self) -> AppendResult:
         now_ms = self._appends._clock.now_ms()
-        return self._partition.append(self._records, now_ms, self._origin, self._opened)
+        return self._led.append(self._records, now_ms, self._origin, self._opened)
 
     def end(self) -> None:
         self._appends._on_held(-len(self._records))
@@ -257,7 +264,7 @@ class _PlacedAppend(_Append):
     def open(self) -> None:
         self._undo()
         try:
-            log = self._partition.log
+            log = self._led.log
             placed = log.place(memoryview(self._records), self._appends._clock.now_ms(), self._origin)
         except BatchToOpen:
             super().open()
@@ -285,7 +292,7 @@ class _PlacedAppend(_Append):
         if self._placed is None:
             raise NotInPlace
         now_ms = self._appends._clock.now_ms()
-        return self._partition.append(self._records, now_ms, self._origin, None, self._placed)
+        return self._led.append(self._records, now_ms, self._origin, None, self._placed)
 
     def end(self) -> None:
         self._undo()
@@ -319,7 +326,7 @@ class _Conversion(_Append):
             raise opened.error
         assert opened.batch is not None
         now_ms = self._appends._clock.now_ms()
-        return self._partition.append(opened.batch, now_ms, opened=Opened(opened.config))
+        return self._led.append(opened.batch, now_ms, opened=Opened(opened.config))
 
 
 class AppendQueue:

@@ -162,8 +162,11 @@ class PartitionLog(ReplicaLog):
         )
 
     def should_place_first(self, size_bytes: int) -> bool:
-        """Return whether a batch of that size should be written to the file before it is appended."""
-        return size_bytes > AT_ONCE_BYTES and self._plain
+        """Return whether a batch of that size should be written to the file before it is appended.
+
+        Not where another broker may lead next: records from there would be written to the same place.
+        """
+        return size_bytes > AT_ONCE_BYTES and self._plain and not self.replicated
 
     def place(self, records: memoryview, now_ms: int, origin: AppendOrigin = _CLIENT) -> PlacedBatch:
         """Validate a batch and assign it the position at the log end, in a new segment if necessary. Raises as
