@@ -6,7 +6,7 @@ no time are there two logs of the partition, or none. The old log is removed onc
 (replaced_log.py). During the move the cleaner leaves the log alone. Retention does not, since a full disk may be the
 reason for the move. The copy takes over the log start offset.
 
-If the partition is deleted, or sent elsewhere, the copy is removed. If a directory fails, the copy stays for the next
+If the partition is deleted, sent elsewhere, or led by another broker, the copy is removed. If a directory fails, the copy stays for the next
 start. An I/O error of a file fails the directory of that file: partitions are often moved away from bad disks.
 """
 
@@ -91,10 +91,12 @@ class Move:
             self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
 
     def is_over(self) -> bool:
-        """Return whether the move is over: a directory has failed meanwhile, or the log was closed."""
+        """Return whether the move is over: a directory has failed meanwhile, the log was closed, or another broker leads
+        the partition.
+        """
         if not (self.source.directory.is_online and self.directory.is_online):
             self.leave()
-        elif self.source.closed:
+        elif self.source.closed or not self.partition.hosted:
             self.abandon()
         return self._over
 
@@ -265,6 +267,8 @@ class Move:
         try:
             new = load_log(self.directory, stored)
             append_rest(new, self.source, stored.now_ms)
+            if self.source.replicated:
+                new.begin_replication(self.source.high_watermark)
             new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition accepts it
         except BaseException:
             if new is not None:
