@@ -6,8 +6,9 @@ no time are there two logs of the partition, or none. The old log is removed onc
 (replaced_log.py). During the move the cleaner leaves the log alone. Retention does not, since a full disk may be the
 reason for the move. The copy takes over the log start offset.
 
-If the partition is deleted, sent elsewhere, or led by another broker, the copy is removed. If a directory fails, the copy stays for the next
-start. An I/O error of a file fails the directory of that file: partitions are often moved away from bad disks.
+If the partition is deleted, sent elsewhere, or led by another broker, the copy is removed. If a directory fails, the
+copy stays for the next start. An I/O error of a file fails the directory of that file: partitions are often moved away
+from bad disks.
 """
 
 from __future__ import annotations
@@ -91,9 +92,7 @@ class Move:
             self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
 
     def is_over(self) -> bool:
-        """Return whether the move is over: a directory has failed meanwhile, the log was closed, or another broker leads
-        the partition.
-        """
+        """Return whether the move is over: a directory has failed, the log was closed, or another broker leads it."""
         if not (self.source.directory.is_online and self.directory.is_online):
             self.leave()
         elif self.source.closed or not self.partition.hosted:

@@ -1,4 +1,4 @@
-"""A replicated log moves to another log directory: the high watermark stays, and a broker that resigns ends the move."""
+"""A replicated log moves to another log directory: its high watermark stays. A broker that resigns ends the move."""
 
 from __future__ import annotations
 
