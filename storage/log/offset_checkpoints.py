@@ -74,9 +74,9 @@ class OffsetCheckpoints:
         """
         if directory not in self._outdated:
             return []
-        files = self.offsets(directory)
-        paths = [f"{directory.path}/{name}" for name in _POINTS]
-        for name, path in zip(_POINTS, paths, strict=True):
+        files, names = self.offsets(directory), self._names_to_open()
+        paths = [f"{directory.path}/{name}" for name in names]
+        for name, path in zip(names, paths, strict=True):
             # Use another temporary name than the background thread, which may be writing now. If the thread then puts
             # older offsets back, `tasks_again` writes the files once more after it.
             with directory.exclusive_checkpoints():
@@ -90,7 +90,11 @@ class OffsetCheckpoints:
         """Yield tasks that write again what `forget_deleted` wrote."""
         if directory in self._to_write_again:
             self._to_write_again.discard(directory)
-            yield from self.tasks(directory, _POINTS)
+            yield from self.tasks(directory, self._names_to_open())
+
+    def _names_to_open(self) -> Collection[str]:
+        """Return the files that the next start relies on: high watermarks, too, if logs have other replicas."""
+        return OFFSET_CHECKPOINTS if any(log.replicated for log in self._logs.values()) else _POINTS
 
 
 def stored_high_watermarks(directories: Iterable[LogDirectory]) -> dict[TopicPartition, int]:

@@ -18,11 +18,13 @@ from metadata.framing import MetadataRecord, new_record
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from replication.partition_key import PartitionKey
+from storage.checkpoints import HIGH_WATERMARKS
+from storage.log.offset_checkpoints import stored_high_watermarks
 from tests.support.data_broker import DataBroker
 from tests.support.images import DIRECTORY, cluster
 from tests.support.producing import batch
 
-OLD, NEW = b"old-topic-16byte", b"new-topic-16byte"
+OLD, NEW, OTHER = b"old-topic-16byte", b"new-topic-16byte", b"otr-topic-16byte"
 OURS, THEIRS = 1, 2
 
 
@@ -86,9 +88,9 @@ def member(tmp_path: Path) -> Iterator[Member]:
     made.data.close()
 
 
-def created(topic_id: bytes, leader: int) -> list[MetadataRecord]:
+def created(topic_id: bytes, leader: int, name: str = "t") -> list[MetadataRecord]:
     return [
-        new_record(MAX_METADATA_VERSION, TopicRecord, name="t", topic_id=topic_id),
+        new_record(MAX_METADATA_VERSION, TopicRecord, name=name, topic_id=topic_id),
         new_record(
             MAX_METADATA_VERSION,
             PartitionRecord,
@@ -140,3 +142,17 @@ def test_a_topic_whose_leader_changes_before_its_deletion_leaves_nothing(
     assert not member.replicas.led
     assert not member.replicas.followed
     assert member.data.partitions.topic_id("t") is None
+
+
+def test_a_new_topic_does_not_get_the_high_watermark_of_a_deleted_one(member: Member) -> None:
+    """A start after a crash would take uncommitted records of the new topic for committed ones."""
+    member.publish(*created(OLD, OURS), *created(OTHER, OURS, "u"))
+    log = member.data.logs.logs["t", 0]
+    log.append(batch(3), 0, member.data.clock.now_ms())
+    log.advance_high_watermark(3)
+    member.data.background.checkpoint(HIGH_WATERMARKS)
+    directories = member.data.logs.directories
+    assert stored_high_watermarks(directories)["t", 0] == 3
+    member.publish(deleted(OLD))
+    member.publish(*created(NEW, OURS))
+    assert stored_high_watermarks(directories).get(("t", 0), 0) == 0
