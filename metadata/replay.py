@@ -115,7 +115,9 @@ def _topic(image: MetadataImage, value: Struct) -> TopicImage:
     return topic
 
 
-def _broker(image: MetadataImage, broker_id: int, broker_epoch: int, what: str) -> BrokerRegistration:
+def _broker(image: MetadataImage, broker_id: int, broker_epoch: int, what: str, delta: Delta) -> BrokerRegistration:
+    """Return the registration that a record changes."""
+    delta.changed_brokers.add(broker_id)
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise ReplayError(f"{what} of broker {broker_id}, which is not registered")
@@ -142,26 +144,22 @@ def replay_register_broker(image: MetadataImage, value: Struct, delta: Delta) ->
 
 
 def replay_unregister_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    _broker(image, value.broker_id, value.broker_epoch, "UnregisterBrokerRecord")
-    delta.changed_brokers.add(value.broker_id)
+    _broker(image, value.broker_id, value.broker_epoch, "UnregisterBrokerRecord", delta)
     del image.brokers[value.broker_id]
 
 
 def replay_fence_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    delta.changed_brokers.add(value.id)
-    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "FenceBrokerRecord"), fenced=True)
+    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "FenceBrokerRecord", delta), fenced=True)
 
 
 def replay_unfence_broker(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    delta.changed_brokers.add(value.id)
-    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "UnfenceBrokerRecord"), fenced=False)
+    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "UnfenceBrokerRecord", delta), fenced=False)
 
 
 def replay_broker_registration_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
     """`fenced` is 1 for fencing, -1 for unfencing, 0 for neither. Fields with their default change nothing."""
-    broker = _broker(image, value.broker_id, value.broker_epoch, "BrokerRegistrationChangeRecord")
+    broker = _broker(image, value.broker_id, value.broker_epoch, "BrokerRegistrationChangeRecord", delta)
     cordoned = value.cordoned_log_dirs
-    delta.changed_brokers.add(value.broker_id)
     image.brokers[value.broker_id] = replace(
         broker,
         fenced=broker.fenced if value.fenced == 0 else value.fenced > 0,

@@ -55,7 +55,6 @@ READ_COMMITTED = 1
 
 #: Before this version a failed disk is reported as NOT_LEADER_OR_FOLLOWER, so that clients look for another (KIP-112).
 _FIRST_VERSION_WITH_STORAGE_ERROR = 6
-_FIRST_VERSION_WITH_EPOCH = 15  # of the follower's registration (KIP-903)
 _FIRST_VERSION_WITH_LEADER = 16
 _NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka's error for a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -111,9 +110,7 @@ class FetchAttempt:
         self._wanted = list(context.partitions.values())
         self._incremental = context.session is not None
         self._replica_id = replica_id
-        self._replica_epoch: int = (
-            request.replica_state.replica_epoch if self._version >= _FIRST_VERSION_WITH_EPOCH else -1
-        )
+        self._replica_epoch: int = request.replica_state.replica_epoch if self._version >= 15 else -1  # KIP-903
         self._to_log_end = replica_id != _CONSUMER
         self._committed = request.isolation_level == READ_COMMITTED and not self._to_log_end
         self._max_bytes: int = min(request.max_bytes, self._services.config.get_int("fetch.max.bytes"))
@@ -217,9 +214,8 @@ class FetchAttempt:
             return self._say_leader(partition, failed_data(wanted, partition.check_leader_epoch(epoch)))
         replica_id = self._replica_id
         if replica_id >= 0 and not partition.is_follower(replica_id, self._replica_epoch):
-            return failed_data(
-                wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
-            )
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return failed_data(wanted, code)
         try:
             log = partition.log
             high_watermark = log.high_watermark
