@@ -43,8 +43,18 @@ def _fetched(request: Struct) -> Iterable[str]:
     return (request.group_id, *(each.group_id for each in request.groups))
 
 
+def _of_producer(request: Struct) -> Iterable[str]:
+    """InitProducerId has no transactional id for idempotent producers."""
+    return () if request.transactional_id is None else (request.transactional_id,)
+
+
+def _added(request: Struct) -> Iterable[str]:
+    """AddPartitionsToTxn has one transaction, and from v4 on several."""
+    return (request.v3_and_below_transactional_id, *(each.transactional_id for each in request.transactions))
+
+
 _GROUP = _one("group_id")
-#: What a group of each request is called.
+#: The groups of each request.
 OF_GROUPS: Mapping[int, Keys] = {
     ApiKey.JOIN_GROUP: _GROUP,
     ApiKey.SYNC_GROUP: _GROUP,
@@ -62,6 +72,14 @@ OF_GROUPS: Mapping[int, Keys] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: _GROUP,
     ApiKey.STREAMS_GROUP_DESCRIBE: _many("group_ids"),
     ApiKey.TXN_OFFSET_COMMIT: _GROUP,
+}
+#: The transactional ids of each request.
+OF_TRANSACTIONS: Mapping[int, Keys] = {
+    ApiKey.INIT_PRODUCER_ID: _of_producer,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _added,
+    ApiKey.ADD_OFFSETS_TO_TXN: _of_producer,
+    ApiKey.END_TXN: _of_producer,
+    ApiKey.DESCRIBE_TRANSACTIONS: _many("transactional_ids"),
 }
 
 

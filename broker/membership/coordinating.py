@@ -6,18 +6,27 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.coordinator_process import CoordinatorProcess
-from broker.membership.committed_answers import OF_GROUPS, CommittedAnswers, CommittedApi
+from broker.membership.committed_answers import OF_GROUPS, OF_TRANSACTIONS, CommittedAnswers, CommittedApi
+from broker.membership.peer_markers import PeerMarkers
+from broker.membership.peer_requests import PeerRequests
+from broker.membership.peer_verifier import PeerVerifier
+from broker.membership.txn_offset_commits import VerifiedCommits
+from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupController
+    from broker.coordinators.transaction.markers import MarkerWriter
     from broker.membership.peers import Peers
     from broker.replicas.partition import Partition
     from broker.requests.served_api import ServedApi
+    from metadata.replay import Delta
 
 
 class CoordinatingMember(CoordinatorProcess):
     """A process whose coordinators serve the keys of the partitions that it leads."""
 
     peers: Peers
+    _requests: PeerRequests | None = None
 
     def coordinate(self, partition: Partition) -> None:
         """Load what the coordinators keep in a partition, which this broker leads from now on."""
@@ -25,15 +34,56 @@ class CoordinatingMember(CoordinatorProcess):
         self.share_coordinator.partition_led(partition)
         self.transactions.partition_led(partition)
 
+    # -- other brokers -------------------------------------------------------------------------------------------------
+
+    def _wire_coordinators(self, controller: GroupController) -> None:
+        requests = self._requests = PeerRequests(self.peers, f"broker-{self.config.node_id}-transactions")
+        super()._wire_coordinators(controller)
+        image = self.metadata.image
+        self.verifier = PeerVerifier(
+            self.config, image, self.verifier, requests, self.partitions, self.clock, self.timers
+        )
+
+        self.metadata.on_change(self._retry_markers)
+
+    def _retry_markers(self, delta: Delta) -> None:
+        """Write the markers that wait for partitions with another leader, once this broker has followed the change."""
+        moved = {(topic.name, index) for (_, index), topic in delta.changed_partitions.items()}
+        if moved:
+            self.loop.call_soon(self.transactions.retry_markers, moved.__contains__)
+
+    def _marker_writer(self) -> MarkerWriter:
+        assert self._requests is not None
+        node_id, image = self.config.node_id, self.metadata.image
+        return PeerMarkers(node_id, image, self.markers, self._requests, self.loop.call_soon)
+
+    def _close_pools(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+        super()._close_pools()
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
     def _committed_apis(self, served: Mapping[int, ServedApi]) -> dict[int, ServedApi]:
         """Return the same APIs, of which those of coordinators answer only what is committed."""
-        return {
-            key: CommittedApi(each, OF_GROUPS[key], lambda: self.dispatcher.services, self._group_answers)
-            if key in OF_GROUPS
-            else each
-            for key, each in served.items()
-        }
+        return {key: self._committed_api(key, each) for key, each in served.items()}
+
+    def _committed_api(self, key: int, served: ServedApi) -> ServedApi:
+        def services() -> Mapping[str, object]:
+            return self.dispatcher.services
+
+        if key in OF_TRANSACTIONS:
+            return CommittedApi(served, OF_TRANSACTIONS[key], services, self._transaction_answers)
+        if key not in OF_GROUPS:
+            return served
+        if key == ApiKey.TXN_OFFSET_COMMIT:
+            served = VerifiedCommits(served, self.config.node_id, services)
+        return CommittedApi(served, OF_GROUPS[key], services, self._group_answers)
 
     def _group_answers(self) -> CommittedAnswers:
         timeout_ms = self.config.get_int("offsets.commit.timeout.ms")
         return CommittedAnswers(self.groups, self.durability, self.timers, timeout_ms)
+
+    def _transaction_answers(self) -> CommittedAnswers:
+        timeout_ms = self.config.get_int("request.timeout.ms")
+        return CommittedAnswers(self.transactions, self.durability, self.timers, timeout_ms)

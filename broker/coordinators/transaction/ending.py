@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
+from broker.requests.error_code_map import NotCommitted
 from coordinator.transaction.transaction import TopicPartition
 from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
@@ -119,7 +120,7 @@ class Ending:
     def _on_forced(self, done: Deferred[None]) -> None:
         try:
             done.result()
-        except LogOffline:  # the disk may be healthy: then the shard stays, and its work must go on
+        except (LogOffline, NotCommitted):  # the disk may be healthy: then the shard stays, and its work must go on
             self._call_later(self.begin)
         else:
             self.write()
