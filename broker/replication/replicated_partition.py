@@ -41,7 +41,7 @@ class ReplicatedPartition(Partition):
         propose: called with each ISR to ask the controller for.
     """
 
-    __slots__ = ("_brokers", "_clock", "_commits", "_max_lag_ms", "_propose", "leader")
+    __slots__ = ("_brokers", "_clock", "_commits", "_deletions", "_max_lag_ms", "_propose", "leader")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class ReplicatedPartition(Partition):
         )
         self._brokers = brokers
         self._commits = commits
+        self._deletions = Commits(commits.timers)
         self._clock = clock
         self._max_lag_ms = max_lag_ms
         self._propose = propose
@@ -106,11 +107,13 @@ class ReplicatedPartition(Partition):
             registration.replicas, registration.isr, registration.partition_epoch, *self._end_and_time()
         )
         self._take_over(moved)
+        self._end_deletions()
 
     def leave(self, absence: ErrorCode) -> None:
         """End the waits of producers, too: whether their records are committed is not known."""
         super().leave(absence)
         self._commits.fail(absence)
+        self._deletions.fail(absence)
 
     # -- appends -----------------------------------------------------------------------------------------------------
 
@@ -131,6 +134,22 @@ class ReplicatedPartition(Partition):
         committed = self._commits.wait(end_offset, self._clock.monotonic_ms() + max(timeout_ms, 0))
         self._end_waits()
         return committed
+
+    @property
+    def low_watermark(self) -> int:
+        followers = self.leader.followers.values()
+        active = (each for each in followers if self._brokers.broker_epoch(each.broker_id) is not None)
+        return min((self.log_start_offset, *(each.log_start_offset for each in active)))
+
+    def when_deleted(self, before_offset: int, timeout_ms: int) -> Deferred[None] | None:
+        """Followers learn of the log start by their next fetch, and report theirs by the one after it."""
+        if self.low_watermark >= before_offset:
+            return None
+        return self._deletions.wait(before_offset, self._clock.monotonic_ms() + max(timeout_ms, 0))
+
+    def _end_deletions(self) -> None:
+        if len(self._deletions):
+            self._deletions.advance(self.low_watermark, ErrorCode.NONE)
 
     def is_under_min_isr(self) -> bool:
         return not self.leader.has_enough_replicas
@@ -159,6 +178,7 @@ class ReplicatedPartition(Partition):
         moved = self.leader.fetched(broker_id, broker_epoch, offset, log_start_offset, *self._end_and_time())
         if moved:
             self._committed()
+        self._end_deletions()
         self._ask_for(self.leader.expansion(broker_id))
 
     def check_lag(self) -> None:
