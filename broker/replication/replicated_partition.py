@@ -73,6 +73,7 @@ class ReplicatedPartition(Partition):
         self._max_lag_ms = max_lag_ms
         self._propose = propose
         self.leader = self._begin(registration)
+        self._advance()  # with no other replica in sync, all records are committed now
 
     # -- the metadata log --------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 from protocol.error_codes import ErrorCode
 from replication.isr_changes import Answer, Outcome
 from replication.leading import Proposal
+from storage.log_config import LogConfig
 from tests.support.fetching import fetch_one, read_offsets, send, wanted
 from tests.support.producing import batch
 from tests.unit.broker.replication.leading_broker import MAX_LAG_MS, REGISTERED, LeadingBroker
@@ -167,3 +168,13 @@ def test_another_leader_is_the_answer_after_the_term(broker: LeadingBroker) -> N
     led = broker.lead(broker.partition.log, REGISTERED._replace(leader_epoch=6, partition_epoch=12))
     assert broker.partitions.get("t", 0) is led
     assert fetch_one(broker, max_wait_ms=0).error_code == ErrorCode.NONE
+
+
+def test_a_new_leader_without_other_replicas_has_committed_its_log(broker: LeadingBroker) -> None:
+    """Nobody may append or fetch for a long time: whoever waits for the log end does not wait for them."""
+    broker.produce(batch(3))
+    assert broker.partition.high_watermark == 0
+    broker.partitions.give_up(broker.partition)
+    broker.partition.log.config = LogConfig(min_insync_replicas=1)
+    broker.partition = broker.lead(broker.partition.log, REGISTERED._replace(isr=(1,), leader_epoch=5))
+    assert broker.partition.high_watermark == 3
