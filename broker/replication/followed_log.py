@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from protocol.records.errors import CorruptBatch, InvalidRecord
 from replication.following import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
@@ -13,6 +15,8 @@ from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.truncation import start_over, truncate_logs
 from storage.segment.scan import Entry, parse_entry
+
+log = logging.getLogger(__name__)
 
 
 class LocalFollowedLog:
@@ -62,30 +66,28 @@ class LocalFollowedLog:
         return EpochEnd(*self.log.end_offset_for_epoch(epoch))
 
     def append(self, records: memoryview, max_epoch: int) -> None:
-        try:
-            first = parse_entry(records, 0, 0)
-            if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
-                raise DamagedRecords(
-                    f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow epoch "
-                    f"{self.latest_epoch}"
-                )
-            if first is not None and first.base_offset < self.log_end_offset:
-                self._begin_with(first)
-            self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
-        except (AppendRefused, CorruptBatch, InvalidRecord) as error:
-            raise DamagedRecords(str(error)) from error
-        except LogOffline as error:
-            raise LogFailed(str(error)) from error
+        with self._failing():
+            try:
+                first = parse_entry(records, 0, 0)
+                if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
+                    raise DamagedRecords(
+                        f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow "
+                        f"epoch {self.latest_epoch}"
+                    )
+                if first is not None and first.base_offset < self.log_end_offset:
+                    self._begin_with(first)
+                self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
+            except (AppendRefused, CorruptBatch, InvalidRecord) as error:
+                raise DamagedRecords(str(error)) from error
 
     def truncate(self, offset: int) -> None:
-        truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
-        self._check()
+        with self._failing():
+            truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
+            self.log.check_usable()
 
     def start_over(self, offset: int) -> None:
-        try:
+        with self._failing():
             start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
-        except LogOffline as error:
-            raise LogFailed(str(error)) from error
 
     def _begin_with(self, first: Entry) -> None:
         """Let an empty log begin at the batch that its start is in the middle of.
@@ -97,18 +99,23 @@ class LocalFollowedLog:
 
     def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
         log, before = self.log, self.log.high_watermark
-        log.advance_high_watermark(high_watermark)
-        if log.high_watermark != before:
-            self._on_advance(log)
-        if log_start_offset > log.log_start_offset:
-            try:
+        with self._failing():
+            log.advance_high_watermark(high_watermark)
+            if log.high_watermark != before:
+                self._on_advance(log)
+            if log_start_offset > log.log_start_offset:
                 with log.directory.offline_on_error():
                     log.raise_log_start(min(log_start_offset, log.high_watermark))
-            except LogOffline as error:
-                raise LogFailed(str(error)) from error
 
-    def _check(self) -> None:
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Let the log fail alone, also by a defect: its fetcher has other logs."""
         try:
-            self.log.check_usable()
+            yield
+        except (DamagedRecords, LogFailed):
+            raise
         except LogOffline as error:
+            raise LogFailed(str(error)) from error
+        except Exception as error:
+            log.exception("%s-%d is not followed any more in this epoch", self.topic, self.log.partition)
             raise LogFailed(str(error)) from error

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from protocol.error_codes import ErrorCode
 from replication.following import Phase
+from storage.log.partition_log import PartitionLog
 from tests.support.producing import batch
 from tests.unit.broker.replication.leading_broker import REGISTERED
 from tests.unit.broker.replication.replica_pair import KEY, ReplicaPair
@@ -171,3 +173,22 @@ def test_a_failed_directory_fails_its_partitions_alone(pair: ReplicaPair) -> Non
     followed = pair.fetcher.followed(KEY)
     assert followed is not None
     assert followed.phase is Phase.FAILED
+
+
+def test_a_defect_does_not_end_the_fetcher(
+    pair: ReplicaPair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The partition is fetched again in the next epoch, and others all the time."""
+    produce(pair)
+    with monkeypatch.context() as patched:
+        patched.setattr(PartitionLog, "append_replicated", Mock(side_effect=KeyError("defect")))
+        pair.follow()
+    followed = pair.fetcher.followed(KEY)
+    assert followed is not None
+    assert followed.phase is Phase.FAILED
+    assert "t-0 is not followed any more in this epoch" in caplog.text
+    pair.leader.partition.lead_again(REGISTERED._replace(leader_epoch=5, partition_epoch=9, isr=(1, 2)))
+    produce(pair)
+    pair.follow(leader_epoch=5)
+    pair.run(500)
+    assert pair.is_equal()
