@@ -1,4 +1,4 @@
-"""Answers of coordinators that wait until all in-sync replicas have the state that they tell of.
+"""Answers of coordinators that wait until all in-sync replicas have the state behind them.
 
 Apache Kafka's coordinators answer a request once the records behind the answer are committed. Here the answer itself
 waits, whatever it is: of a write, of a read, or of a member of a group that was parked.
@@ -53,6 +53,16 @@ def _added(request: Struct) -> Iterable[str]:
     return (request.v3_and_below_transactional_id, *(each.transactional_id for each in request.transactions))
 
 
+def _shared(request: Struct) -> Iterable[str]:
+    from coordinator.share.state import ShareKey  # imported with the first share group
+
+    return [
+        ShareKey(request.group_id, topic.topic_id, each.partition).coordinator_key
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+
+
 _GROUP = _one("group_id")
 #: The groups of each request.
 OF_GROUPS: Mapping[int, Keys] = {
@@ -81,13 +91,21 @@ OF_TRANSACTIONS: Mapping[int, Keys] = {
     ApiKey.END_TXN: _of_producer,
     ApiKey.DESCRIBE_TRANSACTIONS: _many("transactional_ids"),
 }
+#: The share-partitions of each request of another broker.
+OF_SHARES: Mapping[int, Keys] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _shared,
+    ApiKey.READ_SHARE_GROUP_STATE: _shared,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _shared,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _shared,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _shared,
+}
 
 
 class CommittedAnswers(NamedTuple):
     """The waits of one kind of coordinator.
 
     Args:
-        timeout_ms: how long an answer waits, as that of a write does. Then the client is told to try again.
+        timeout_ms: how long an answer waits, as that of a write does. The client tries again after the error.
     """
 
     coordinator: CoordinatorRuntime[Any, Any, Any]

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.coordinator_process import CoordinatorProcess
-from broker.membership.committed_answers import OF_GROUPS, OF_TRANSACTIONS, CommittedAnswers, CommittedApi
+from broker.membership.committed_answers import (
+    OF_GROUPS,
+    OF_SHARES,
+    OF_TRANSACTIONS,
+    CommittedAnswers,
+    CommittedApi,
+)
 from broker.membership.peer_markers import PeerMarkers
 from broker.membership.peer_requests import PeerRequests
 from broker.membership.peer_verifier import PeerVerifier
@@ -74,6 +80,8 @@ class CoordinatingMember(CoordinatorProcess):
 
         if key in OF_TRANSACTIONS:
             return CommittedApi(served, OF_TRANSACTIONS[key], services, self._transaction_answers)
+        if key in OF_SHARES:
+            return CommittedApi(served, OF_SHARES[key], services, self._share_answers)
         if key not in OF_GROUPS:
             return served
         if key == ApiKey.TXN_OFFSET_COMMIT:
@@ -87,3 +95,7 @@ class CoordinatingMember(CoordinatorProcess):
     def _transaction_answers(self) -> CommittedAnswers:
         timeout_ms = self.config.get_int("request.timeout.ms")
         return CommittedAnswers(self.transactions, self.durability, self.timers, timeout_ms)
+
+    def _share_answers(self) -> CommittedAnswers:
+        timeout_ms = self.config.get_int("share.coordinator.write.timeout.ms")
+        return CommittedAnswers(self.share_coordinator, self.durability, self.timers, timeout_ms)

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from broker.membership.committed_answers import OF_GROUPS, CommittedAnswers, CommittedApi
+from broker.membership.committed_answers import OF_GROUPS, OF_SHARES, OF_TRANSACTIONS, CommittedAnswers, CommittedApi
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import NotCommitted
+from broker.requests.error_reply import error_reply
 from broker.requests.served_api import discover
+from coordinator.share.state import ShareKey
 from protocol.api_keys import ApiKey
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, PartitionData, WriteStateData
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
@@ -85,7 +88,7 @@ def test_members_that_wait_get_their_answer_once_it_is_committed(broker: Replica
     assert joined.result().generation_id == 1
 
 
-def test_reads_wait_for_what_they_tell(broker: ReplicatedBroker) -> None:
+def test_reads_wait_for_the_state_behind_them(broker: ReplicatedBroker) -> None:
     assert commit(broker, 5) is ErrorCode.NONE
     broker.wait = Deferred()
     found = fetch(broker)
@@ -174,12 +177,22 @@ def test_after_the_end_nothing_is_loaded(broker: ReplicatedBroker) -> None:
     assert broker.groups.at("g") is ErrorCode.NOT_COORDINATOR
 
 
-def test_each_request_of_a_group_has_its_keys() -> None:
-    """And the form for an error, so that no client is disconnected."""
-    from broker.requests.error_reply import error_reply
+@pytest.mark.parametrize("key", [*OF_GROUPS, *OF_TRANSACTIONS, *OF_SHARES])
+def test_each_request_has_keys_and_a_form_for_errors(key: int) -> None:
+    """Without an error of its own a request would end the connection."""
+    api = API_BY_KEY[key]
+    request = api.request()
+    assert isinstance(tuple((OF_GROUPS | OF_TRANSACTIONS | OF_SHARES)[key](request)), tuple)  # type: ignore[operator]
+    assert error_reply(api, api.versions.max, request, ErrorCode.NOT_COORDINATOR) is not None
 
-    for key, keys in OF_GROUPS.items():
-        api = API_BY_KEY[key]
-        version = api.versions.max
-        assert isinstance(tuple(keys(api.request())), tuple), ApiKey(key).name
-        assert error_reply(api, version, api.request(), ErrorCode.NOT_COORDINATOR) is not None, ApiKey(key).name
+
+def test_keys_of_shares_are_those_of_their_coordinators() -> None:
+    partitions = [PartitionData(partition=index) for index in (0, 2)]
+    request = WRITE_SHARE_GROUP_STATE.request(
+        group_id="g", topics=[WriteStateData(topic_id=b"t" * 16, partitions=partitions)]
+    )
+    keys = list(OF_SHARES[ApiKey.WRITE_SHARE_GROUP_STATE](request))
+    assert keys == [ShareKey("g", b"t" * 16, index).coordinator_key for index in (0, 2)]
+    refused = error_reply(WRITE_SHARE_GROUP_STATE, 0, request, ErrorCode.NOT_COORDINATOR)
+    assert refused is not None
+    assert [each.error_code for each in refused.results[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
