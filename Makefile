@@ -1,15 +1,15 @@
 # The project's commands. `make` lists them. Each installs its dependencies once.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all test-times tests-bytecode prove lint docs dist fuzz simulate soak bench bench-check demo lock audit clean
+.PHONY: help setup run test test-quick test-all test-times tests-of-all-kinds tests-bytecode prove lint docs dist fuzz simulate soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
 # Further releases of Apache Kafka that the conformance tests of test-all run against
 OLDER_KAFKA ?= 4.3.1
-# One worker more than cores, since many tests wait; at most four, as some start Spark or Apache Kafka. A worker runs a whole
-# file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
-TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? 3 : 4)))
+# More workers than two cores, since many tests wait; no more than four, as some start Spark or Apache Kafka. A worker runs a
+# whole file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
+TEST_WORKERS ?= 4
 # Brokers of the tests flush often. They write to memory where 6 GiB are free, so that no test waits for the disk.
 TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 6 * 1024 * 1024) print "/dev/shm" }')
 # Containers often forbid bytecode. Without it, each worker would rewrite the assertions of all tests at its start.
@@ -41,9 +41,12 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
 test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integration
-	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data tests-bytecode
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.class-data tests-bytecode
+	@$(MAKE) --no-print-directory --jobs 2 lint tests-of-all-kinds  # together, since tests leave much of the processor idle
+
+tests-of-all-kinds: $(VENV)/.class-data
 	@files=$$(mktemp -d "$(or $(TEST_FILES),$${TMPDIR:-/tmp})/test.XXXX") && chmod 755 "$$files" && trap 'rm -rf "$$files"' EXIT && \
-	    TMPDIR=$$files $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
+	    MAKEFLAGS= TMPDIR=$$files $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)

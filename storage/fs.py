@@ -165,7 +165,7 @@ class FileSystem:
         return sorted(os.listdir(path))
 
     def list(self, path: str) -> list[DirEntry]:
-        """Return the entries of a directory by name, without links that lead nowhere or to themselves."""
+        """Return the entries of a directory by name, without dangling links and files that are removed meanwhile."""
         found = []
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=attrgetter("name")):
@@ -173,10 +173,6 @@ class FileSystem:
                     is_directory = entry.is_dir()
                     found.append(DirEntry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size))
                 except FileNotFoundError:
-                    continue
-                except OSError as error:
-                    if error.errno != errno.ELOOP:
-                        raise  # a directory behind a link may be on a failing disk
                     continue
         return found
 

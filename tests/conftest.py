@@ -16,6 +16,9 @@ from tests.support.recorded_answers import RecordedAnswers
 from tests.support.run_order import SlowestFirst, file_of
 from tests.support.scale import SCALE
 
+#: A test with this mark runs only with PYBROKER_TEST_SCALE above 1.
+FULL_SIZE = "full_size"
+
 # How long an example takes, or the making of one, is for a busy machine to say
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -31,9 +34,18 @@ if "PYBROKER_TEST_COMPILED" not in os.environ:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plugins that choose and order the tests."""
     config.addinivalue_line("markers", f"{EACH_TIME}: the test runs against Apache Kafka in every run")
+    config.addinivalue_line("markers", f"{FULL_SIZE}: the test starts too many brokers of Apache Kafka for small sizes")
     config.addinivalue_line("markers", "broker(class, *arguments): the broker of the fixture `broker`")
     config.pluginmanager.register(Proofs(), "proofs")
     config.pluginmanager.register(SlowestFirst(), "slowest-first")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the tests out that run at full size alone."""
+    if SCALE <= 1:
+        left_out = [item for item in items if item.get_closest_marker(FULL_SIZE)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -16,9 +16,8 @@ from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.scale import SCALE
 
-pytestmark = pytest.mark.skipif(SCALE <= 1, reason="three controllers of Apache Kafka: at full size only")
+pytestmark = pytest.mark.full_size  # three controllers of Apache Kafka
 
 _IDS = (101, 102, 103)
 

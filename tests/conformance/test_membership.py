@@ -46,7 +46,6 @@ from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.scale import SCALE
 from tests.support.wire import WireClient, served_versions
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -314,7 +313,7 @@ class Successor(MemberBroker):
     node_id = OtherBroker.node_id
 
 
-@pytest.mark.skipif(SCALE <= 1, reason="two more starts of Apache Kafka: at full size only")
+@pytest.mark.full_size
 def test_both_kinds_take_over_the_directory_of_the_other(
     controller: KafkaController, member: MemberBroker, admin: AdminClient, other: OtherBroker, tmp_path: Path
 ) -> None:

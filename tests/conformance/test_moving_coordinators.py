@@ -20,7 +20,6 @@ from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.scale import SCALE
 
 _INTERNAL = {
     "offsets.topic.num.partitions": "1",
@@ -171,7 +170,7 @@ def committed_records(broker: RunningBroker, topic: str) -> list[str]:
         consumer.close()
 
 
-@pytest.mark.skipif(SCALE <= 1, reason="kills and starts of Apache Kafka take half a minute: at full size only")
+@pytest.mark.full_size
 def test_groups_and_transactions_outlive_their_coordinators(
     member: MemberBroker, other: OtherBroker, admin: AdminClient
 ) -> None:
