@@ -5,8 +5,6 @@ With several workers it is number 0, and supervises the others.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -25,15 +23,11 @@ from broker.network.settings import bind_listeners
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart
 from broker.replicas.cordoned_dirs import CordonRecorder
-from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import ServedApi
 from broker.services import MainServices, ShareServices
 from broker.startup.node import Node, open_node
-from config import BrokerConfig
 from controller.controller import Controller
 from controller.metadata_retention import MetadataRetention
 from controller.quorum import MetadataQuorum
-from runtime.clock import Clock
 from runtime.deferred import Deferred, outcome
 from storage.log.directory import LogDirectory
 
@@ -46,17 +40,7 @@ if TYPE_CHECKING:
 class MainProcess(CoordinatorProcess):
     """The process with number 0. It calls `on_fatal(reason)` when no log directory works any more."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        clock: Clock | None = None,
-        make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
-        on_fatal: Callable[[str], None] = lambda reason: None,
-    ) -> None:
-        super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher, on_fatal=on_fatal)
-        self._supervisor: WorkerSupervisor | None = None
+    _supervisor: WorkerSupervisor | None = None
 
     @property
     def supervisor(self) -> WorkerSupervisor | None:

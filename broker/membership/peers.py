@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 from broker.network.outbound_client import OutboundClient, OutboundOptions
 from broker.network.outbound_security import OutboundSecurity
 from config import BrokerConfig
 from metadata.image import MetadataImage
-from metadata.replay import Delta
 from replication.observing import Endpoint
 from runtime.timers import Timers
 
@@ -36,8 +34,6 @@ class Peers:
         self._security = security
         self._options = OutboundOptions.from_config(config, "")
         self._listener = config.inter_broker_listener_name
-        self._known = {broker_id: self.endpoint(broker_id) for broker_id in image.brokers}
-        self._on_moved: list[Callable[[int], None]] = []
 
     def broker_epoch(self, broker_id: int) -> int | None:
         """Return the epoch of a broker that is neither fenced nor in its controlled shutdown, else None."""
@@ -63,16 +59,3 @@ class Peers:
         timeout_ms = request_timeout_ms or self._options.request_timeout_ms
         options = replace(self._options, client_id=client_id, request_timeout_ms=timeout_ms)
         return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
-
-    def on_moved(self, callback: Callable[[int], None]) -> None:
-        """Call `callback(broker_id)` when the address of a broker has changed, or it was unregistered."""
-        self._on_moved.append(callback)
-
-    def follow(self, delta: Delta) -> None:
-        """Take over a change of the image."""
-        for broker_id in delta.changed_brokers:
-            before, now = self._known.get(broker_id), self.endpoint(broker_id)
-            self._known[broker_id] = now
-            if before is not None and now != before:
-                for callback in self._on_moved:
-                    callback(broker_id)

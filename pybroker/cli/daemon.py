@@ -27,6 +27,7 @@ from pybroker.text_files import open_file
 PID_FILE = Path("pybroker.pid")
 LOG_FILE = Path("pybroker.log")
 _TURN_S = 0.02
+_ENDING_S = 1.0
 _OWNER_ALONE = 0o600
 
 
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
                 return _refuse("stop", f"{options.pid_file}: the broker of that file is no longer running")
             pid = int(file.read())
             if not _holds(pid, file):
+                if _is_unlocked_soon(file):  # a killed process closes its files one by one
+                    return _refuse("stop", f"{options.pid_file}: the broker of that file is no longer running")
                 return _refuse("stop", f"{options.pid_file}: process {pid} is not the broker of that file")
             os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + options.timeout
@@ -158,6 +161,16 @@ def _is_locked(file: IO[Any]) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def _is_unlocked_soon(file: IO[Any]) -> bool:
+    """Return whether the lock is given up within `_ENDING_S`."""
+    deadline = time.monotonic() + _ENDING_S
+    while _is_locked(file):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_TURN_S)
+    return True
 
 
 def _holds(pid: int, file: IO[Any]) -> bool:

@@ -47,8 +47,8 @@ ALWAYS_SAID = (
     # on a busy machine
     "slow controller event",
     "RPC got timed out",
-    # Apache Kafka registers itself before it leads its quorum, and tries again
-    "[ControllerApis nodeId=#] Unexpected error handling request",
+    # Apache Kafka registers itself between its election and its activation, and tries again
+    "NotControllerException: The active controller appears to be node #.",
 )
 
 

@@ -42,63 +42,12 @@ from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
 from protocol.schema import Api
+from tests.integration.membership.kafka_nodes import PLAIN, SECURED, KafkaController, OtherBroker
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, RunningBroker
+from tests.support.brokers import CLUSTER_ID, HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.wire import WireClient, served_versions
-
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-#: The controller listener needs a login, and all nodes have an authorizer.
-_SECURED = {
-    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "sasl.mechanism.controller.protocol": "PLAIN",
-    "listener.name.controller.plain.sasl.jaas.config": f'{_PLAIN} username="node" password="n" user_node="n";',
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:node;User:ANONYMOUS",
-}
-#: The controller forgets a broker without heartbeats after this time.
-_SESSION_MS = 3000
-
-
-class KafkaController(KafkaBroker):
-    """Apache Kafka as a controller alone. Its port is that of the controller listener."""
-
-    kind = "controller"
-    node_id = 100
-    _format_options = (*KafkaBroker._format_options, "--standalone")
-
-    def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-            "broker.session.timeout.ms": str(_SESSION_MS),
-            **_SECURED,
-        }
-
-
-class OtherBroker(KafkaBroker):
-    """Apache Kafka as a broker alone."""
-
-    node_id = 2
-
-    def __init__(self, directory: Path, controller_port: int) -> None:
-        self._controller_port = controller_port
-        super().__init__(directory, {"broker.heartbeat.interval.ms": "300"})
-
-    def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "broker",
-            "controller.quorum.bootstrap.servers": f"{HOST}:{self._controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
-            **_SECURED,
-        }
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +61,9 @@ def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory
     directory = tmp_path_factory.mktemp("member")
     port, login = free_port(), free_port()
     properties = {
-        **_SECURED,
+        **SECURED,
         "listeners": f"PLAINTEXT://{HOST}:{port},LOGIN://{HOST}:{login}",
-        "listener.name.login.plain.sasl.jaas.config": f'{_PLAIN} username="x" password="x" user_alice="a";',
+        "listener.name.login.plain.sasl.jaas.config": f'{PLAIN} username="x" password="x" user_alice="a";',
         "log.dirs": f"{directory}/logs,{directory}/more",
     }
     with MemberBroker(directory, controller.port, properties, port=port) as member:
@@ -189,7 +138,7 @@ def test_requests_for_the_controller_are_forwarded(admin: AdminClient) -> None:
 
 def test_controller_checks_the_access_of_clients(member: MemberBroker, admin: AdminClient) -> None:
     """The envelope names the client's principal, which may create only what an access control entry allows."""
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    login = {"security.protocol": "SASLPLAINTEXT", "sasl.mechanism": "PLAIN"}
     user = {"sasl.username": "alice", "sasl.password": "a"}
     alice = AdminClient({"bootstrap.servers": f"{HOST}:{member.login_port}", **login, **user})
     name = uuid.uuid4().hex
@@ -321,7 +270,7 @@ def test_both_kinds_take_over_the_directory_of_the_other(
     topic = create(admin, partitions=4)
     produce(member, topic, 5)
     other.stop()
-    properties = {**_SECURED, "log.dirs": str(other.log_dir)}
+    properties = {**SECURED, "log.dirs": str(other.log_dir)}
     with Successor(tmp_path, controller.port, properties) as successor:
         assert sorted(consume(successor, topic, 5)) == ["0", "1", "2", "3", "4"]
         produce(successor, topic, 5)

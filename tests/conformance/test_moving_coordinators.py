@@ -7,19 +7,17 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.conformance.test_membership import _SECURED, KafkaController, OtherBroker
 from tests.conformance.test_replicas import OURS, THEIRS, create, isr, leader, numbers
+from tests.integration.membership.kafka_nodes import OtherBroker, Pair, brokers_of_both_kinds
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import HOST, KafkaBroker, RunningBroker
+from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
-from tests.support.ports import free_port
 
 _INTERNAL = {
     "offsets.topic.num.partitions": "1",
@@ -33,39 +31,25 @@ _INTERNAL = {
 COUNT = 30
 
 
-class Other(OtherBroker):
-    """Apache Kafka, whose internal topics have two replicas."""
-
-    def __init__(self, directory: Path, controller_port: int) -> None:
-        self._controller_port = controller_port
-        KafkaBroker.__init__(self, directory, {"broker.heartbeat.interval.ms": "300", **_INTERNAL})
-
-
 @pytest.fixture(scope="module")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
-    with KafkaController(tmp_path_factory.mktemp("controller")) as controller:
-        yield controller
-
-
-@pytest.fixture(scope="module")
-def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
-    port = free_port()
-    properties = {**_SECURED, **_INTERNAL, "listeners": f"PLAINTEXT://{HOST}:{port}"}
-    with MemberBroker(tmp_path_factory.mktemp("member"), controller.port, properties, port=port) as member:
-        yield member
-
-
-@pytest.fixture(scope="module")
-def other(
-    controller: KafkaController, member: MemberBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OtherBroker]:
-    with Other(tmp_path_factory.mktemp("other"), controller.port) as other:
-        yield other
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with brokers_of_both_kinds(tmp_path_factory.mktemp, _INTERNAL, _INTERNAL) as pair:
+        yield pair
 
 
 @pytest.fixture
-def admin(member: MemberBroker, other: OtherBroker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": f"{member.bootstrap},{other.bootstrap}"})
+def member(pair: Pair) -> MemberBroker:
+    return pair.member
+
+
+@pytest.fixture
+def other(pair: Pair) -> OtherBroker:
+    return pair.other
+
+
+@pytest.fixture
+def admin(pair: Pair) -> AdminClient:
+    return AdminClient({"bootstrap.servers": pair.bootstrap})
 
 
 class Reader:

@@ -15,11 +15,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
-from tests.conformance.test_membership import _SECURED, KafkaController, OtherBroker, consume
+from tests.conformance.test_membership import consume
+from tests.integration.membership.kafka_nodes import OtherBroker, Pair, brokers_of_both_kinds
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
-from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
 OURS, THEIRS = 1, 2
@@ -27,36 +27,29 @@ COUNT = 200
 
 
 @pytest.fixture(scope="module")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
-    with KafkaController(tmp_path_factory.mktemp("controller")) as controller:
-        yield controller
-
-
-@pytest.fixture(scope="module")
-def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
-    port = free_port()
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     properties = {
-        **_SECURED,
-        "listeners": f"PLAINTEXT://{HOST}:{port}",
         "replica.lag.time.max.ms": "3000",
         "broker.heartbeat.interval.ms": "300",
         "controlled.shutdown.enable": "true",
     }
-    with MemberBroker(tmp_path_factory.mktemp("member"), controller.port, properties, port=port) as member:
-        yield member
-
-
-@pytest.fixture(scope="module")
-def other(
-    controller: KafkaController, member: MemberBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OtherBroker]:
-    with OtherBroker(tmp_path_factory.mktemp("other"), controller.port) as other:
-        yield other
+    with brokers_of_both_kinds(tmp_path_factory.mktemp, properties) as pair:
+        yield pair
 
 
 @pytest.fixture
-def admin(member: MemberBroker, other: OtherBroker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": f"{member.bootstrap},{other.bootstrap}"})
+def member(pair: Pair) -> MemberBroker:
+    return pair.member
+
+
+@pytest.fixture
+def other(pair: Pair) -> OtherBroker:
+    return pair.other
+
+
+@pytest.fixture
+def admin(pair: Pair) -> AdminClient:
+    return AdminClient({"bootstrap.servers": pair.bootstrap})
 
 
 def create(admin: AdminClient, *replicas: int, least: int = 2) -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -103,6 +104,20 @@ def test_stop_without_a_broker_fails(
         path.write_text(content)
     assert daemon.main(["--pid-file", str(path)]) == 1
     assert capsys.readouterr().err == f"pybroker stop: {path}: {started}\n"
+
+
+def test_stop_waits_for_the_last_moments_of_a_killed_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A process that was killed closes its files one by one: the lock can outlive the file that `stop` looks for."""
+    path = tmp_path / "pybroker.pid"
+    with path.open("w+") as file:
+        file.write("0")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ending = threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN))
+        ending.start()
+        assert daemon.main(["--pid-file", str(path)]) == 1
+        ending.join()
+    assert "the broker of that file is no longer running" in capsys.readouterr().err
 
 
 def test_daemon_has_no_standard_input(capsys: pytest.CaptureFixture[str]) -> None:

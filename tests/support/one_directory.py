@@ -26,7 +26,8 @@ from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.settled import settled
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
-_LOG_LINE = re.compile(r"^\S+ .* (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
+#: A complaint, and the exception of the line below it.
+_LOG_LINE = re.compile(r"^\S+ .* (WARN|ERROR|FATAL) (.*(?:\n\S+Exception: .*)?)$", re.MULTILINE)
 
 
 class _Kafka(KafkaBroker):

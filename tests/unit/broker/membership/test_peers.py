@@ -9,12 +9,10 @@ import pytest
 from broker.membership.peers import Peers
 from broker.network.outbound_security import OutboundSecurity
 from config import load
-from metadata.framing import new_record
 from metadata.image import Endpoint as RegisteredEndpoint
 from metadata.image import MetadataImage
-from metadata.registration import NodeIdentity, leave, register_broker, unfence_broker, unregister_broker
+from metadata.registration import NodeIdentity, leave, register_broker, unfence_broker
 from metadata.replay import replay_all
-from protocol.messages.cluster_metadata import NoOpRecord
 from replication.observing import Endpoint
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
@@ -54,16 +52,3 @@ def test_only_active_brokers_have_an_epoch(peers: Peers, image: MetadataImage) -
     replay_all(image, leave(image, 2))
     assert peers.broker_epoch(2) is None
     assert peers.broker_epoch(3) is None
-
-
-def test_moved_broker_is_reported_once(peers: Peers, image: MetadataImage) -> None:
-    moved: list[int] = []
-    peers.on_moved(moved.append)
-    peers.follow(replay_all(image, [new_record(30, NoOpRecord)]))
-    peers.follow(replay_all(image, registered(image, "first", 30)))
-    assert moved == []
-    peers.follow(replay_all(image, registered(image, "second", 40)))
-    assert moved == [2]
-    peers.follow(replay_all(image, unregister_broker(image, 2)))
-    assert moved == [2, 2]
-    assert peers.endpoint(2) is None
