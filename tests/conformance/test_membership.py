@@ -138,7 +138,7 @@ def test_requests_for_the_controller_are_forwarded(admin: AdminClient) -> None:
 
 def test_controller_checks_the_access_of_clients(member: MemberBroker, admin: AdminClient) -> None:
     """The envelope names the client's principal, which may create only what an access control entry allows."""
-    login = {"security.protocol": "SASLPLAINTEXT", "sasl.mechanism": "PLAIN"}
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     user = {"sasl.username": "alice", "sasl.password": "a"}
     alice = AdminClient({"bootstrap.servers": f"{HOST}:{member.login_port}", **login, **user})
     name = uuid.uuid4().hex
