@@ -24,19 +24,14 @@ from setuptools.command.build_py import build_py
 ENGINE = "pybroker.engine"
 ROOMS = sorted(run_path("pybroker/engine_process.py")["PACKAGES"])
 NOT_INSTALLED = ["tools.site", "tools.site.*"]  # it builds the documentation from a source tree
-#: Modules that a source tree alone can use: writers of generated pages, and what members of a cluster need, which only
-#: tests use so far (docs/decisions/clients.md).
+#: Modules that a source tree alone can use: writers of generated pages.
 NOT_INSTALLED_MODULES = (
-    "broker/membership/*.py",
-    "broker/replication/*.py",
-    "broker/network/outbound_*.py",
     "broker/observability/metrics/docs.py",
     "broker/requests/api_docs.py",
     "config/docs.py",
     "config/generated_pages.py",
     "config/shipped.py",
     "pybroker/pipeline/reference.py",
-    "replication/[a-z]*.py",
 )
 SOURCES = (Path("storage/cleaner/walk.py"), Path("protocol/records/fields.py"))
 COMPILE = os.environ.get("PYBROKER_COMPILE", "")

@@ -32,7 +32,7 @@ class ConfigKey(NamedTuple):
     - `synonyms`: broker keys for a topic or group without a value of its own, in order of precedence, each with its
       factor from its unit to this one's.
     - `family`: the broker keys of the same meaning in different units, including this one, in order of precedence.
-    - `inert`: why an accepted key has no effect.
+    - `inert`: why an accepted key has no effect. Some reasons do not hold in a cluster (keys/why_inert.py).
     - `removed`: a key of earlier versions; `replaced_by`: the current keys that take the value over.
     """
 

@@ -17,6 +17,7 @@ from .combinations import problems as broken_rules
 from .environ import read_environment
 from .errors import ConfigError, Problem
 from .keys import BROKER_KEYS
+from .keys.why_inert import why_inert
 from .listening import LISTENING_KEYS, Listening, read_listening
 from .properties import parse_properties
 from .providers import replace_variables
@@ -48,26 +49,27 @@ def load(
     environ: Mapping[str, str] = NOTHING,
     strict: bool = False,
     to_serve: bool = False,
-    allow_member: bool = False,
 ) -> BrokerConfig:
     """Read and check a configuration. Without arguments it has all defaults.
 
     Raises ConfigError with all problems (see errors.py), OSError if the file cannot be read. Unknown keys are warnings,
     or problems if `strict`. Warnings and notices are for the log, once logging is set up. With `to_serve`, settings
     that the broker could not serve are problems, too: SASL mechanisms, key stores with wrong passwords, authorizers,
-    consoles. `allow_member` accepts process.roles=broker, a broker of other controllers, which is not complete.
+    consoles.
     """
     found = _Findings()
     settings = _read_file(path, found) if path is not None else {}
     settings.update(read_environment(environ))
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
     found.problems += replace_variables(settings, environ)
+    roles = settings.get("process.roles")
+    is_member = roles is not None and roles.text.strip() == "broker"
     for key, setting in settings.items():
-        _warn_about(key, setting, strict, found)
+        _warn_about(key, setting, strict, is_member, found)
     translate(settings)
     _unify_node_id(settings, found)
     values = _read_values(settings, found)
-    _check_roles(settings, values, found, allow_member)
+    _check_roles(settings, values, found)
     listening = _check_together(settings, values, found)
     found.refuse_if_wrong()
 
@@ -160,7 +162,7 @@ def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     return settings
 
 
-def _warn_about(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
+def _warn_about(key: str, setting: Setting, strict: bool, is_member: bool, found: _Findings) -> None:
     """Warn about a key that is unknown, of an earlier version, or without effect."""
     row = row_of(key)
     if row is None:
@@ -171,8 +173,8 @@ def _warn_about(key: str, setting: Setting, strict: bool, found: _Findings) -> N
             found.problems.append(Problem(key, None, reason, "known keys", setting.origin))
         else:
             found.warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
-    elif row.inert:
-        found.warnings.append(f"{setting.origin}: {key} has no effect here: {row.inert}")
+    elif reason := why_inert(row.inert, is_member=is_member):
+        found.warnings.append(f"{setting.origin}: {key} has no effect here: {reason}")
     elif row.replaced_by:
         found.warnings.append(
             f"{setting.origin}: {key} is a key of earlier versions; the current key is {' and '.join(row.replaced_by)}"
@@ -235,12 +237,10 @@ def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]
     return values
 
 
-def _check_roles(
-    settings: Settings, values: dict[str, ConfigValue], found: _Findings, allow_member: bool = False
-) -> None:
-    """Check that the process is a broker and its own controller.
+def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
+    """Check that the process is a broker: its own controller, or a member of a cluster whose controllers it can find.
 
-    With other roles it would have to join a cluster. It must not start one of its own beside that cluster.
+    Without the controller role it must not start a cluster of its own beside the one that it should join.
     """
     roles = values["process.roles"]
     setting = settings.get("process.roles")
@@ -252,16 +252,14 @@ def _check_roles(
 
             found.problems += (_with_origin(each, settings) for each in quorum_problems(values))
         return
-    if "broker" in roles and allow_member:
+    if "broker" in roles:
         from .membership import member_problems
 
         found.problems += (_with_origin(each, settings) for each in member_problems(values))
         return
-    if "broker" in roles:
-        reason = "a broker that joins the cluster of other controllers is not supported yet"
-    else:
-        reason = "a controller without a broker is not supported"
-    found.problems.append(Problem("process.roles", setting.text, reason, "broker,controller", setting.origin))
+    reason = "a controller without a broker is not supported"
+    allowed = "broker,controller; broker"
+    found.problems.append(Problem("process.roles", setting.text, reason, allowed, setting.origin))
 
 
 def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:

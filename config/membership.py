@@ -32,6 +32,15 @@ def member_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
         yield Problem("num.workers", str(workers), reason, "1")
 
 
+def controller_addresses(values: Mapping[str, ConfigValue]) -> list[tuple[str, int]]:
+    """Return host and port of each controller in controller.quorum.bootstrap.servers, or else in the voters."""
+    servers, voters = values[_SERVERS], values[_VOTERS]
+    assert isinstance(servers, tuple)
+    assert isinstance(voters, tuple)
+    found = [each.rpartition(":") for each in servers or [each.partition("@")[2] for each in voters]]
+    return [(host.strip("[]"), int(port)) for host, _, port in found]
+
+
 def quorum_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
     """Yield why a node that is broker and controller cannot be the only voter."""
     others = sorted(voter_ids(values) - {values["node.id"]})

@@ -79,11 +79,14 @@ class Identity(NamedTuple):
 
 
 class LifecycleTimes(NamedTuple):
-    """In ms: broker.heartbeat.interval.ms, broker.session.timeout.ms, initial.broker.registration.timeout.ms."""
+    """In ms: broker.heartbeat.interval.ms, broker.session.timeout.ms, initial.broker.registration.timeout.ms, and
+    log.dir.failure.timeout.ms.
+    """
 
     heartbeat_ms: int = 2_000
     session_ms: int = 9_000
     registration_ms: int = 60_000
+    directory_failure_ms: int = 30_000
 
 
 class BrokerLifecycle:
@@ -98,6 +101,9 @@ class BrokerLifecycle:
         self.applied_offset = -1
         self.offline_dirs: frozenset[bytes] = frozenset()
         self.cordoned_dirs: Sequence[bytes] | None = None
+        #: Since when a failed directory waits to be reported, and whether the request in flight reports all of them.
+        self._unreported_since_ms: int | None = None
+        self._reports_all = False
         self._began_ms = self.due_ms = now_ms
         self._failures = 0
         self._in_flight: LifecycleState | None = None
@@ -121,6 +127,9 @@ class BrokerLifecycle:
     def directory_failed(self, directory_id: bytes, now_ms: int) -> None:
         """A log directory went offline: its replicas must move at once."""
         self.offline_dirs |= {directory_id}
+        self._reports_all = False
+        if self._unreported_since_ms is None:
+            self._unreported_since_ms = now_ms
         self._say(now_ms)
 
     def cordon(self, directory_ids: Sequence[bytes], now_ms: int) -> None:
@@ -144,8 +153,9 @@ class BrokerLifecycle:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def next_request(self, now_ms: int) -> Struct | None:
-        """Return the request that is due, or None. Raises RegistrationRefused if the broker could not register in time.
+        """Return the request that is due, or None.
 
+        Raises RegistrationRefused if the broker could not register in time, or not report that a directory failed.
         Registration: `BROKER_REGISTRATION.request`; later `BROKER_HEARTBEAT.request`.
         """
         if self._in_flight is not None or self.state is LifecycleState.ENDED:
@@ -155,9 +165,14 @@ class BrokerLifecycle:
             raise RegistrationRefused(
                 f"no controller registered this broker for {self.times.registration_ms} ms{reason}"
             )
+        unreported_ms = self._unreported_since_ms
+        if unreported_ms is not None and now_ms - unreported_ms >= self.times.directory_failure_ms:
+            raise RegistrationRefused(
+                f"a log directory failed, and no controller heard of it for {self.times.directory_failure_ms} ms"
+            )
         if now_ms < self.due_ms:
             return None
-        self._in_flight = self.state
+        self._in_flight, self._reports_all = self.state, self.state is not LifecycleState.REGISTERING
         self._news = False
         return self._registration() if self.state is LifecycleState.REGISTERING else self._heartbeat()
 
@@ -214,6 +229,8 @@ class BrokerLifecycle:
             self.broker_epoch = response.broker_epoch
             self.state = LifecycleState.CATCHING_UP
             return
+        if self._reports_all:
+            self._unreported_since_ms = None
         self._take_heartbeat(response, asked)
         if not self._news:
             waits_ms = _CATCH_UP_MS if self.state is LifecycleState.CATCHING_UP else self.times.heartbeat_ms

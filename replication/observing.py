@@ -31,9 +31,9 @@ from replication.following import DamagedRecords, EpochEnd
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 NO_LEADER = -1
 _UNKNOWN_HIGH_WATERMARK = -1
-#: In ms and bytes, as Apache Kafka's observers ask.
-_WAIT_MS, _MAX_BYTES = 500, 1 << 20
-_FIRST_BACKOFF_MS, _MOST_BACKOFF_MS = 20, 1000
+#: In ms, as Apache Kafka's observers ask.
+_WAIT_MS = 500
+_MOST_BACKOFF_MS = 1000
 
 
 class Endpoint(NamedTuple):
@@ -41,6 +41,17 @@ class Endpoint(NamedTuple):
 
     host: str
     port: int
+
+
+class ObserverLimits(NamedTuple):
+    """In bytes and ms: controller.quorum.fetch.max.bytes, fetch.snapshot.max.bytes and retry.backoff.ms."""
+
+    fetch_bytes: int = 1 << 20
+    snapshot_bytes: int = 1 << 20
+    backoff_ms: int = 20
+
+
+_DEFAULT_LIMITS = ObserverLimits()
 
 
 class CannotObserve(Exception):
@@ -93,8 +104,15 @@ class Observer:
     """
 
     def __init__(
-        self, node_id: int, cluster_id: str | None, directory_id: bytes, bootstrap: Sequence[Endpoint], log: ObservedLog
+        self,
+        node_id: int,
+        cluster_id: str | None,
+        directory_id: bytes,
+        bootstrap: Sequence[Endpoint],
+        log: ObservedLog,
+        limits: ObserverLimits = _DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._node_id = node_id
         self.cluster_id = cluster_id
         self._directory_id = directory_id
@@ -132,7 +150,7 @@ class Observer:
             current_leader_epoch=self.leader_epoch,
             fetch_offset=self._log.log_end_offset,
             last_fetched_epoch=self._log.latest_epoch,
-            partition_max_bytes=_MAX_BYTES,
+            partition_max_bytes=self._limits.fetch_bytes,
             replica_directory_id=self._directory_id,
             high_watermark=self.high_watermark,
         )
@@ -141,7 +159,7 @@ class Observer:
             replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=-1),
             max_wait_ms=_WAIT_MS,
             min_bytes=0,
-            max_bytes=_MAX_BYTES,
+            max_bytes=self._limits.fetch_bytes,
             topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
         )
 
@@ -157,7 +175,7 @@ class Observer:
         return FETCH_SNAPSHOT.request(
             cluster_id=self.cluster_id,
             replica_id=self._node_id,
-            max_bytes=_MAX_BYTES,
+            max_bytes=self._limits.snapshot_bytes,
             topics=[RequestTopicSnapshot(name=CLUSTER_METADATA, partitions=[partition])],
         )
 
@@ -176,7 +194,7 @@ class Observer:
 
     def _pause(self, now_ms: int) -> None:
         self._failures += 1
-        self.due_ms = now_ms + min(_MOST_BACKOFF_MS, _FIRST_BACKOFF_MS << min(self._failures - 1, 16))
+        self.due_ms = now_ms + min(_MOST_BACKOFF_MS, self._limits.backoff_ms << min(self._failures - 1, 16))
 
     def answered(self, response: Struct, now_ms: int) -> None:
         """Take over a response of Fetch or FetchSnapshot. Raises CannotObserve."""

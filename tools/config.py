@@ -31,6 +31,7 @@ from config.keys import (
     QUOTA_KEYS,
     TOPIC_KEYS,
 )
+from config.keys.why_inert import OF_ONE_NODE
 from pybroker.cli.exit_codes import end
 from tools.command_line import OfflineParser
 
@@ -193,7 +194,8 @@ def _facts(whose: str, row: ConfigKey) -> Iterator[tuple[str, str]]:
     if row.replaced_by:
         yield "today", " and ".join(row.replaced_by)
     if row.inert:
-        yield "note", f"no effect here: {row.inert}"
+        mode = "in a node that is its own controller" if row.inert in OF_ONE_NODE else "here"
+        yield "note", f"no effect {mode}: {row.inert}"
 
 
 if __name__ == "__main__":

@@ -98,6 +98,11 @@ def examine(path: str | None) -> Iterator[Check]:
         with suppress(OSError):  # already reported, or the directory does not exist yet
             yield checks.log_times(directory, newest_times(directory), now_ms)
     yield from _addresses(config)
+    if config.is_member:
+        from config.membership import controller_addresses  # most configurations have none
+
+        for host, port in controller_addresses(config.values):
+            yield checks.controller(host, port)
 
 
 def _addresses(config: BrokerConfig) -> Iterator[Check]:

@@ -213,6 +213,18 @@ def address(listener: str, host: str | None, port: int, others_come_in: bool) ->
     return Check(name, Level.OK, f"{host}:{port} accepts connections")
 
 
+def controller(host: str, port: int) -> Check:
+    """Check the address of a controller, which a member of its cluster needs to start."""
+    name = f"controller {host}:{port}"
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_S).close()
+    except (OSError, UnicodeError) as error:
+        reason = "not a valid name" if isinstance(error, UnicodeError) else error.strerror or str(error)
+        advice = "start the controllers first, and check controller.quorum.bootstrap.servers"
+        return Check(name, Level.ADVICE, reason, advice)
+    return Check(name, Level.OK, "accepts connections")
+
+
 def _is_loopback(text: str) -> bool:
     return text.startswith("127.") or text == "::1"
 

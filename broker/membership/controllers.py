@@ -24,7 +24,10 @@ class NoController(OutboundError):
 
 
 class ControllerClients:
-    """Creates clients of controllers, which have the security of the controller listener."""
+    """Creates clients of controllers, which have the security of the controller listener.
+
+    No request waits longer than `most_timeout_ms` (controller.socket.timeout.ms).
+    """
 
     def __init__(
         self,
@@ -32,7 +35,9 @@ class ControllerClients:
         timers: Timers,
         options: OutboundOptions,
         security: OutboundSecurity,
+        most_timeout_ms: int,
     ) -> None:
+        self._most_timeout_ms = most_timeout_ms
         self._loop = loop
         self._timers = timers
         self._options = options
@@ -40,9 +45,9 @@ class ControllerClients:
 
     def new(self, endpoint: Endpoint, client_id: str, request_timeout_ms: int | None = None) -> OutboundClient:
         """Return a client of one controller. Without a timeout it is request.timeout.ms."""
-        options = replace(self._options, client_id=client_id)
-        if request_timeout_ms is not None:
-            options = replace(options, request_timeout_ms=request_timeout_ms)
+        timeout_ms = self._options.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
+        timeout_ms = min(timeout_ms, self._most_timeout_ms)
+        options = replace(self._options, client_id=client_id, request_timeout_ms=timeout_ms)
         return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
 
 

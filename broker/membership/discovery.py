@@ -7,6 +7,7 @@ from collections.abc import Callable
 from broker.membership.controllers import ControllerChannel
 from broker.network.outbound_errors import OutboundError
 from config import BrokerConfig
+from config.membership import controller_addresses
 from protocol.client_session import Response, error_text
 from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
@@ -19,16 +20,8 @@ _RETRY_MS = 100
 
 
 def bootstrap_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """Return controller.quorum.bootstrap.servers, or without it the addresses in controller.quorum.voters."""
-    servers = config.get_list("controller.quorum.bootstrap.servers") or [
-        each.partition("@")[2] for each in config.get_list("controller.quorum.voters")
-    ]
-    return [_endpoint(each) for each in servers]
-
-
-def _endpoint(text: str) -> Endpoint:
-    host, _, port = text.rpartition(":")
-    return Endpoint(host.strip("[]"), int(port))
+    """Return the addresses of the controllers that the configuration names."""
+    return [Endpoint(host, port) for host, port in controller_addresses(config.values)]
 
 
 class ClusterDiscovery:

@@ -28,8 +28,9 @@ from broker.membership.metadata_observer import MetadataObserver
 from broker.membership.peers import Peers
 from broker.membership.progress import Progress
 from broker.membership.publisher import MemberPublisher
-from broker.membership.registration import check_no_voter, identity, times
+from broker.membership.registration import check_no_voter, identity, observer_limits, times
 from broker.membership.replication import MemberReplication
+from broker.membership.start_limits import bound_start, in_time
 from broker.membership.topic_creation import MemberTopics
 from broker.metadata_cache import MetadataCache
 from broker.network.outbound_client import OutboundOptions
@@ -98,6 +99,7 @@ class MemberProcess(CoordinatingMember):
 
     def _bind(self) -> list[Listener]:
         self._progress = Progress(self.loop)
+        self._lift_bound = bound_start(self.config, self.timers, self._progress)
         self.console = bind_console(self.config)
         self._bound = bind_listeners(self.config, self.clock)
         return self._bound
@@ -127,9 +129,8 @@ class MemberProcess(CoordinatingMember):
             self._inter_broker_security = await in_thread(inter_broker_security, self.config)
         except (ConfigError, TlsError) as error:
             raise CannotStart(str(error)) from None
-        self._clients = ControllerClients(
-            self.loop, self.timers, OutboundOptions.from_config(self.config, ""), security
-        )
+        options, timeout_ms = OutboundOptions.from_config(self.config, ""), "controller.socket.timeout.ms"
+        self._clients = ControllerClients(self.loop, self.timers, options, security, self.config.get_int(timeout_ms))
         cluster_id = self._cluster_id = await self._find_cluster(data)
         await in_thread(functools.partial(data.format, cluster_id, unformatted=False))
         metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
@@ -154,6 +155,12 @@ class MemberProcess(CoordinatingMember):
         finally:
             found.close()
         assert found.cluster_id is not None
+        asked = self.config.get_str("pybroker.cluster.id")
+        if data.cluster_id is None and asked not in (None, found.cluster_id):
+            raise CannotStart(
+                f"pybroker.cluster.id is {asked}, but the controllers are of cluster {found.cluster_id}. Remove the"
+                f" key, or set {_SERVERS} to the controllers of that cluster"
+            )
         if data.cluster_id not in (None, found.cluster_id):
             raise CannotStart(
                 f"{self.config.metadata_log_dir}: belongs to cluster {data.cluster_id}, but the controllers are of "
@@ -169,6 +176,7 @@ class MemberProcess(CoordinatingMember):
             data.metadata_directory_id,
             bootstrap_endpoints(self.config),
             data.metadata_log,
+            observer_limits(self.config),
         )
         timeout_ms = self.config.get_int("controller.quorum.request.timeout.ms")
         self._observer = MetadataObserver(
@@ -205,20 +213,7 @@ class MemberProcess(CoordinatingMember):
         data.broker_epoch = self._lifecycle.broker_epoch
 
     async def _in_time(self, is_reached: Callable[[], bool], reason: Callable[[], str | None]) -> None:
-        """Wait for a stage that needs a controller, for initial.broker.registration.timeout.ms. Raises CannotStart."""
-        timeout_ms = self.config.get_int("initial.broker.registration.timeout.ms")
-
-        def on_timeout() -> None:
-            servers = ", ".join(f"{each.host}:{each.port}" for each in bootstrap_endpoints(self.config))
-            self._progress.fail(
-                CannotStart(f"no controller answered for {timeout_ms} ms ({servers}): {reason() or 'no response'}")
-            )
-
-        timer = self.timers.call_later(timeout_ms, on_timeout)
-        try:
-            await self._progress.until(is_reached)
-        finally:
-            timer.cancel()
+        await in_time(self.config, self.timers, self._progress, is_reached, reason)
 
     def _channel(self, client_id: str | None = None, timeout_ms: int | None = None) -> ControllerChannel:
         return ControllerChannel(self._clients, client_id or str(self.config.node_id), timeout_ms)
@@ -328,6 +323,7 @@ class MemberProcess(CoordinatingMember):
         report_cordoned(self._lifecycle, self.config, self.logs, self.directory_ids)
         self._lifecycle.logs_are_open()
         await self._progress.until(self._is_unfenced)
+        self._lift_bound()
         assert self.controller is not None
         await outcome(settled([self.controller.create_declared_topics()]))
         self._admit_clients(listeners)

@@ -15,6 +15,7 @@ from protocol.messages.broker_registration import Feature
 from protocol.messages.broker_registration import Listener as RegisteredListener
 from protocol.schema import Struct
 from replication.lifecycle import Identity, LifecycleTimes
+from replication.observing import ObserverLimits
 from runtime.ids import random_id
 
 
@@ -53,6 +54,16 @@ def times(config: BrokerConfig) -> LifecycleTimes:
         config.get_int("broker.heartbeat.interval.ms"),
         config.get_int("broker.session.timeout.ms"),
         config.get_int("initial.broker.registration.timeout.ms"),
+        config.get_int("log.dir.failure.timeout.ms"),
+    )
+
+
+def observer_limits(config: BrokerConfig) -> ObserverLimits:
+    """Return the limits of fetches from the metadata log."""
+    return ObserverLimits(
+        config.get_int("controller.quorum.fetch.max.bytes"),
+        config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
+        config.get_int("controller.quorum.retry.backoff.ms"),
     )
 
 

@@ -40,7 +40,7 @@ REPLICATION_KEYS = (
     ConfigKey("replica.socket.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, inert=ONE_REPLICA,
         doc="Timeout of a follower's requests."),
     ConfigKey("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
-        inert=ONE_REPLICA,
+        inert=NOT_TIERED,
         doc="A new follower starts at the last offset in tiered storage."),
     ConfigKey("remote.fetch.max.wait.ms", INT, 500, Range(1), MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
         doc="Longest wait of a fetch for tiered storage."),

@@ -14,7 +14,16 @@ NO_SUCH_THREADS = "one event loop does this work"
 NO_KERBEROS = "Kerberos is not supported"
 NO_WARMUP = "no assignor hands out warm-up tasks, as in Apache Kafka 4.4"
 NO_OTHER_NODES = "a start waits for no other node"
+FOR_CONTROLLERS = "it is for the controllers of a cluster, whose own files have it"
+NO_TOKEN_REQUESTS = "the broker requests no tokens for its own logins"
 ALL_METRICS = "all metrics are recorded"
 NO_SAMPLES = "metrics are totals, from which the reader computes rates"
 NO_EVENT_TIMES = "durations of metadata events are not measured"
 NO_OTHER_LEVELS = "no feature has a level that is not final"
+#: Reasons of a node that is its own controller. In a member of a cluster (process.roles=broker) these keys have effect.
+OF_ONE_NODE = frozenset({ONE_REPLICA, OWN_CONTROLLER, NO_OTHER_BROKERS, NO_OTHER_NODES})
+
+
+def why_inert(reason: str, *, is_member: bool) -> str:
+    """Return why a key with this reason has no effect in a member of a cluster, or in a node alone; "" if it has."""
+    return "" if is_member and reason in OF_ONE_NODE else reason

@@ -6,6 +6,9 @@ controller.quorum.voters names it. From release 4.4 on, the initial feature leve
 (KIP-1170). Apache Kafka can start on these directories with the same configuration. The broker
 formats empty directories itself at its first start; use this command to choose the cluster id or older feature levels.
 
+A member of a cluster (process.roles=broker) gets meta.properties alone, with the cluster id of its controllers, as
+feature levels and voters are theirs. A member that is not formatted asks them for the id at its first start.
+
 Exit codes are Kafka's: 0 for success, 1 for any error. Quorums of several controllers are not supported.
 """
 
@@ -21,12 +24,13 @@ from secrets import randbits
 from config import BrokerConfig, ConfigError, load
 from controller.directory_checks import check_contents, formatted
 from controller.endpoints import endpoints
-from controller.formatting import make_ready
+from controller.formatting import id_text, make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
 from metadata.releases import DEFAULT_RELEASE, DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
 from pybroker.cli.exit_codes import end
 from runtime.ids import random_id
+from storage.checkpoints import MetaProperties, write_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from tools.command_line import OfflineParser
@@ -120,6 +124,21 @@ def _is_static(config: BrokerConfig, features: dict[str, int], *, standalone: bo
     return static
 
 
+def _check_member(arguments: Namespace) -> None:
+    """Check the options for a broker whose controllers are other nodes. Raises FormatRefused."""
+    if arguments.standalone:
+        raise FormatRefused("You can only use --standalone on a controller.")
+    if arguments.add_scram:
+        raise FormatRefused(
+            "--add-scram is for a broker that is its own controller: create users with pybroker users in a cluster"
+        )
+    if arguments.cluster_id == "random":
+        raise FormatRefused(
+            "process.roles=broker: set --cluster-id to the id of the controllers' cluster, or start the broker without"
+            " formatting: it asks them"
+        )
+
+
 def format_directories(
     config: BrokerConfig,
     cluster_id: str | None,
@@ -149,6 +168,11 @@ def format_directories(
     missing = [path for path in paths if path not in found]
     for path in missing:
         LOCAL.make_directory(path)
+    if config.is_member:
+        assert cluster_id is not None
+        for path in missing:
+            write_meta_properties(LOCAL, path, MetaProperties(cluster_id, config.node_id, id_text(random_id())))
+        return sorted(missing, key=lambda path: path == metadata_path)
     make_ready(
         LOCAL,
         paths,
@@ -168,8 +192,10 @@ def format_directories(
 
 def _run(arguments: Namespace) -> None:
     config = load(arguments.config, environ=os.environ)
+    if config.is_member:
+        _check_member(arguments)
     features = feature_levels(arguments.feature, arguments.release_version)
-    static = _is_static(config, features, standalone=arguments.standalone)
+    static = config.is_member or _is_static(config, features, standalone=arguments.standalone)
     cluster_id = config.get_str("pybroker.cluster.id")
     if arguments.cluster_id != "random":
         if not arguments.cluster_id or not arguments.cluster_id.isprintable():

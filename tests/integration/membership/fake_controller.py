@@ -69,6 +69,9 @@ _APIS = (
     ASSIGN_REPLICAS_TO_DIRS,
 )
 
+#: Frames beyond it end their connection, as by socket.request.max.bytes.
+_MOST_BYTES = 1 << 24
+
 
 class FakeController:
     """The active controller of a cluster of its own.
@@ -318,7 +321,10 @@ class FakeController:
     def _serve_connection(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             while size := connection.recv(4, socket.MSG_WAITALL):
-                frame = connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL)
+                length = int.from_bytes(size, "big")
+                if length > _MOST_BYTES:  # a TLS handshake
+                    return
+                frame = connection.recv(length, socket.MSG_WAITALL)
                 for chunk in self.serve(frame):
                     connection.sendall(chunk)
 

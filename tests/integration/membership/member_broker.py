@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,6 +33,3 @@ class MemberBroker(OurBroker):
             "controller.listener.names": "CONTROLLER",
             "broker.heartbeat.interval.ms": "300",
         }
-
-    def _command(self, config: Path) -> list[str]:
-        return [sys.executable, str(Path(__file__).with_name("run_member.py")), str(config)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +10,10 @@ import pytest
 from controller.formatting import quorum_of
 from metadata.image import Endpoint
 from protocol.error_codes import ErrorCode
-from tests.integration.membership import run_member
 from tests.integration.membership.fake_controller import FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import CLUSTER_ID, HOST
-from tests.support.launch import picture
+from tests.support.brokers import CLUSTER_ID, HOST, OurBroker
+from tests.support.launch import Ended, picture, run_broker
 from tests.support.ports import free_port
 
 
@@ -26,8 +23,8 @@ def controller() -> Iterator[FakeController]:
         yield controller
 
 
-def refused(directory: Path, controller_port: int, **changes: str) -> str:
-    """Start a member that does not start; return the line with the reason."""
+def ended(directory: Path, controller_port: int, **changes: str) -> Ended:
+    """Start a member that does not start; wait for its end."""
     settings = {
         "process.roles": "broker",
         "node.id": "1",
@@ -38,13 +35,14 @@ def refused(directory: Path, controller_port: int, **changes: str) -> str:
         "initial.broker.registration.timeout.ms": "1500",
         **{key.replace("_", "."): value for key, value in changes.items()},
     }
-    config = directory / "server.properties"
-    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    done = subprocess.run(
-        [sys.executable, str(run_member.__file__), str(config)], capture_output=True, text=True, timeout=60
-    )
+    return run_broker(directory, {key: value for key, value in settings.items() if value})
+
+
+def refused(directory: Path, controller_port: int, **changes: str) -> str:
+    """Start a member that does not start; return the line with the reason."""
+    done = ended(directory, controller_port, **changes)
     lines = [line for line in done.stderr.splitlines() if line.startswith("pybroker: ")]
-    assert (done.returncode, len(lines)) == (1, 1), done.stderr
+    assert (done.exit_code, len(lines)) == (1, 1), done.stderr
     return lines[0]
 
 
@@ -58,12 +56,29 @@ def test_other_cluster(controller: FakeController, tmp_path: Path) -> None:
     assert picture(tmp_path / "logs") == before
 
 
+def test_cluster_id_of_the_configuration(controller: FakeController, tmp_path: Path) -> None:
+    """As CLUSTER_ID of a container: nothing is written for the wrong cluster."""
+    line = refused(tmp_path, controller.port, pybroker_cluster_id="another-cluster-id-abc")
+    assert f"pybroker.cluster.id is another-cluster-id-abc, but the controllers are of cluster {CLUSTER_ID}" in line
+    assert not (tmp_path / "logs" / "meta.properties").exists()
+
+
 def test_no_controller(tmp_path: Path) -> None:
     port = free_port()
     line = refused(tmp_path, port)
     assert f"no controller answered for 1500 ms ({HOST}:{port}): " in line
     assert "Connection refused" in line
     assert not (tmp_path / "logs" / "meta.properties").exists()
+
+
+def test_wait_for_a_controller_is_logged(tmp_path: Path) -> None:
+    """Once, with the reason: users see why the start takes so long."""
+    port = free_port()
+    done = ended(tmp_path, port)
+    lines = [line for line in done.stderr.splitlines() if "Waiting up to 1500 ms for a controller" in line]
+    assert len(lines) == 1, done.stderr
+    assert f"({HOST}:{port}): " in lines[0]
+    assert "Connection refused" in lines[0]
 
 
 def test_no_active_controller(controller: FakeController, tmp_path: Path) -> None:
@@ -110,3 +125,52 @@ def test_credentials_for_the_controllers_are_missing(controller: FakeController,
         sasl_mechanism_controller_protocol="PLAIN",
     )
     assert "listener.name.controller.plain.sasl.jaas.config" in line
+
+
+def test_controllers_speak_another_security_protocol(controller: FakeController, tmp_path: Path) -> None:
+    """The controllers' listener is plaintext, and this broker tries TLS."""
+    line = refused(
+        tmp_path,
+        controller.port,
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+    )
+    assert f"no controller answered for 1500 ms ({HOST}:{controller.port}): " in line
+    assert "Check that they run, and that SSL is the protocol of their listener CONTROLLER" in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"controller_quorum_bootstrap_servers": ""}, "set controller.quorum.bootstrap.servers to the addresses"),
+        ({"controller_listener_names": ""}, "controller.listener.names must contain at least one value"),
+        ({"controller_quorum_voters": f"1@{HOST}:9"}, "the node id 1 must not be included in the set of voters"),
+        ({"num_workers": "2"}, "has one process; start several brokers"),
+        ({"listeners": f"PLAINTEXT://{HOST}:0,CONTROLLER://{HOST}:0"}, "must not contain a value appearing in"),
+        ({"process_roles": "controller"}, "a controller without a broker is not supported"),
+    ],
+)
+def test_configuration_of_no_member(tmp_path: Path, changes: dict[str, str], reason: str) -> None:
+    """One line with key and reason; nothing is written."""
+    done = ended(tmp_path, 9, **changes)
+    problems = [line for line in done.stderr.splitlines() if reason in line]
+    assert (done.exit_code, len(problems)) == (2, 1), done.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+def test_directories_of_another_node(controller: FakeController, tmp_path: Path) -> None:
+    with MemberBroker(tmp_path, controller.port) as member:
+        member.stop()
+    before = picture(tmp_path / "logs")
+    line = refused(tmp_path, controller.port, node_id="7")
+    assert "node.id" in line
+    assert str(tmp_path / "logs") in line
+    assert picture(tmp_path / "logs") == before
+
+
+def test_directory_of_a_single_node(controller: FakeController, tmp_path: Path) -> None:
+    """A directory of a cluster of its own: its records stay as they are."""
+    with OurBroker(tmp_path) as single:
+        single.stop()
+    before = picture(tmp_path / "logs")
+    assert "but the controllers are of cluster" in refused(tmp_path, controller.port)
+    assert picture(tmp_path / "logs") == before

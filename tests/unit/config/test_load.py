@@ -82,6 +82,14 @@ def test_keys_without_effect_are_reported(key: str) -> None:
     assert warning == f"--override: {key} has no effect here: {row.inert}"
 
 
+def test_members_use_the_keys_of_clusters() -> None:
+    """No warning says that they have no effect. Those of controllers still have none."""
+    used = {"replica.lag.time.max.ms": "30000", "broker.session.timeout.ms": "9000", "server.max.startup.time.ms": "1"}
+    assert load(overrides={**MEMBER, **used}).warnings == ()
+    (warning,) = load(overrides={**MEMBER, "auto.leader.rebalance.enable": "true"}).warnings
+    assert "no effect here: it is for the controllers of a cluster" in warning
+
+
 def test_shipped_file_has_no_warnings() -> None:
     """`make run` uses it."""
     config = load("config/server.properties")
@@ -200,13 +208,11 @@ def test_invalid_node_ids(settings: dict[str, str]) -> None:
     assert problems(overrides=settings)
 
 
-@pytest.mark.parametrize("roles", ["broker", "controller"])
-def test_both_roles_are_required(roles: str) -> None:
-    """With one role it would start a cluster of its own beside the one that it should join."""
-    found = problems(overrides={"process.roles": roles, "controller.quorum.voters": "9@elsewhere:9093"})
-    assert len(found) == 1
-    assert f"process.roles={roles}: a " in found[0]
-    assert "allowed: broker,controller" in found[0]
+def test_controller_alone_is_rejected() -> None:
+    """It would start a broker that nobody asked for."""
+    (found,) = problems(overrides={"process.roles": "controller", "controller.quorum.voters": "9@elsewhere:9093"})
+    assert "process.roles=controller: a controller without a broker is not supported" in found
+    assert "allowed: broker,controller; broker" in found
     both = {"process.roles": "controller,broker", "node.id": "1", "controller.listener.names": "CONTROLLER"}
     load(overrides={**both, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"})
 
@@ -221,11 +227,10 @@ MEMBER = {
 
 
 def test_member_knows_the_listener_of_its_controllers() -> None:
-    """The mode is not complete, so only tests allow it."""
-    assert load(overrides=MEMBER, allow_member=True).listening.to_controllers == ("CONTROLLER", "PLAINTEXT")
+    assert load(overrides=MEMBER).listening.to_controllers == ("CONTROLLER", "PLAINTEXT")
     mapped = {**MEMBER, "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL"}
-    assert load(overrides=mapped, allow_member=True).listening.to_controllers == ("CONTROLLER", "SASL_SSL")
-    assert load(overrides=MEMBER, allow_member=True).is_member
+    assert load(overrides=mapped).listening.to_controllers == ("CONTROLLER", "SASL_SSL")
+    assert load(overrides=MEMBER).is_member
     assert not load().is_member
 
 
@@ -242,7 +247,7 @@ def test_member_knows_the_listener_of_its_controllers() -> None:
 def test_values_that_describe_no_member(changes: dict[str, str | None], reason: str) -> None:
     """One line each."""
     settings = {key: value for key, value in {**MEMBER, **changes}.items() if value is not None}
-    (found,) = problems(overrides=settings, allow_member=True)
+    (found,) = problems(overrides=settings)
     assert reason in found
 
 

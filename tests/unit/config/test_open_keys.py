@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
+from config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, GROUP_KEYS, TOPIC_KEYS
+from config.keys.why_inert import OF_ONE_NODE
 from config.resources import GROUP_LIMITS
 
 ROOT = Path(__file__).parents[3]
@@ -32,8 +33,8 @@ TABLES = tuple(
 )
 """Modules of config that name keys without using them."""
 
-NOT_STARTED = ("broker/network/outbound_", "broker/membership/", "config/membership.py")
-"""Modules that no start of a broker loads: what they read has no effect yet (docs/decisions/clients.md)."""
+OF_MEMBERS = ("broker/network/outbound_", "broker/membership/", "broker/replication/", "config/membership.py")
+"""Modules that only the start of a member loads: what they read has an effect there alone."""
 
 CONSUMED_BY_THE_LOADER = {
     "broker.id",
@@ -44,22 +45,37 @@ CONSUMED_BY_THE_LOADER = {
 }
 
 
+def code(*, in_member: bool) -> str:
+    """Return the code of a member alone, or all other code."""
+    paths = [path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    wanted = [path for path in paths if not path.startswith(TABLES) and path.startswith(OF_MEMBERS) is in_member]
+    return "\n".join((ROOT / path).read_text() for path in wanted)
+
+
 def asked_for() -> set[str]:
     """Return the keys that code names as strings, and those that give topics and groups their defaults and limits."""
-    paths = [path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
-    code = "\n".join((ROOT / path).read_text() for path in paths if not path.startswith(TABLES + NOT_STARTED))
     resources = [*TOPIC_KEYS.values(), *GROUP_KEYS.values()]
     defaults = {name for row in resources if not row.inert for name, _ in row.synonyms}
     limits = {name for names in GROUP_LIMITS.values() for name in names if name is not None}
-    return defaults | limits | CONSUMED_BY_THE_LOADER | {key for key in BROKER_KEYS if f'"{key}"' in code}
+    text = code(in_member=False)
+    return defaults | limits | CONSUMED_BY_THE_LOADER | {key for key in BROKER_KEYS if f'"{key}"' in text}
+
+
+def unused_in_members() -> list[str]:
+    """Return the keys that members should use, and that no code uses."""
+    text = code(in_member=True) + code(in_member=False)
+    rows = [row for table in (BROKER_KEYS, DYNAMIC_ONLY_KEYS) for row in table.values()]
+    promised = {row.name for row in rows if row.inert in OF_ONE_NODE and not row.removed}
+    return sorted(name for name in promised if f'"{name}"' not in text)
 
 
 def open_keys() -> list[str]:
     """Return the keys that no code uses, and that have no reason."""
     done = asked_for()
-    return sorted(
+    unused = [
         row.name for row in BROKER_KEYS.values() if not row.inert and not row.replaced_by and row.name not in done
-    )
+    ]
+    return sorted([*unused, *unused_in_members()])
 
 
 def test_open_keys_are_listed() -> None:

@@ -175,6 +175,30 @@ def test_fenced_broker_goes_on() -> None:
     assert not life.life.fenced
 
 
+def test_failed_directory_that_no_controller_hears_of_ends_the_broker() -> None:
+    """log.dir.failure.timeout.ms: until then others believe that its replicas are there (KIP-858)."""
+    life = Life(LifecycleState.RUNNING)
+    life.life.directory_failed(DIRECTORY, life.now)
+    failed_at = life.now
+    life.request()
+    life.life.failed(life.now, "no response")
+    while life.life.due_ms < failed_at + 30_000:
+        life.request(life.life.due_ms - life.now)
+        life.life.failed(life.now, "no response")
+    with pytest.raises(RegistrationRefused, match="no controller heard of it for 30000 ms"):
+        life.life.next_request(life.life.due_ms)
+
+
+def test_reported_directory_has_no_deadline() -> None:
+    """Not even if a heartbeat was under way when it failed, which did not name it."""
+    life = Life(LifecycleState.RUNNING)
+    life.request(life.life.due_ms - life.now)
+    life.life.directory_failed(DIRECTORY, life.now)
+    life.life.answered(BROKER_HEARTBEAT.response(is_fenced=False), life.now)
+    assert life.beat(is_fenced=False).offline_log_dirs == [DIRECTORY]
+    assert life.request(60_000).offline_log_dirs == [DIRECTORY]
+
+
 def test_failed_directory_is_reported_at_once() -> None:
     """Also if a heartbeat is in flight."""
     life = Life(LifecycleState.RUNNING)

@@ -21,7 +21,15 @@ from protocol.messages.fetch_snapshot import LeaderIdAndEpoch as SnapshotLeader
 from protocol.messages.fetch_snapshot import SnapshotId as OfSnapshot
 from protocol.schema import Struct
 from replication.following import DamagedRecords, EpochEnd
-from replication.observing import METADATA_TOPIC_ID, CannotObserve, Endpoint, Observer, ObserverState, Request
+from replication.observing import (
+    METADATA_TOPIC_ID,
+    CannotObserve,
+    Endpoint,
+    Observer,
+    ObserverLimits,
+    ObserverState,
+    Request,
+)
 
 FIRST, SECOND = Endpoint("one", 1), Endpoint("two", 2)
 
@@ -101,6 +109,16 @@ class Stage:
 
     def state(self) -> ObserverState:
         return self.observer.state
+
+
+def test_limits_are_those_of_the_configuration() -> None:
+    """controller.quorum.fetch.max.bytes and controller.quorum.retry.backoff.ms."""
+    stage = Stage()
+    stage.observer = Observer(3, "cluster", bytes(16), [FIRST], stage.log, ObserverLimits(7, 8, 300))
+    body = stage.request().body
+    assert (body.max_bytes, body.topics[0].partitions[0].partition_max_bytes) == (7, 7)
+    stage.observer.failed(1_000)
+    assert stage.observer.due_ms == 1_300
 
 
 def test_first_request_is_that_of_an_observer() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tools.doctor import main
 
 
@@ -72,3 +74,18 @@ def test_clock_behind_the_logs_is_advice(file: Path, directory: Path, capsys: py
     result = checks(capsys)[f"times in {directory}"]
     assert result["level"] == "advice"
     assert result["what"].startswith(f"{segment.parent.name} was written at ")
+
+
+def test_member_needs_its_controllers(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Advice only: they may start after the check."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, closed = listener.getsockname()[1], free_port()
+        file.write_text(
+            f"{file.read_text()}process.roles=broker\ncontroller.listener.names=CONTROLLER\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{port},127.0.0.1:{closed}\n"
+        )
+        assert main(["--json", str(file)]) == 0
+    found = checks(capsys)
+    assert found[f"controller 127.0.0.1:{port}"]["level"] == "ok"
+    assert found[f"controller 127.0.0.1:{closed}"]["what"] == "Connection refused"
+    assert found[f"controller 127.0.0.1:{closed}"]["advice"].startswith("start the controllers first")

@@ -225,3 +225,36 @@ def test_random_uuid_has_16_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     assert random_uuid.main([]) == random_uuid.main([]) == 0
     first, second = capsys.readouterr().out.split()
     assert id_bytes(first) != id_bytes(second)
+
+
+MEMBER = "process.roles=broker\ncontroller.listener.names=C\ncontroller.quorum.bootstrap.servers=localhost:9093"
+
+
+def test_member_gets_the_cluster_id_alone(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As by Apache Kafka 4.4: the controllers have the feature levels and the voters."""
+    add(config, MEMBER)
+    assert run(config, "-t", CLUSTER) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting metadata directory {tmp_path}/a with metadata.version 4.3-IV0.",
+    ]
+    found = [read_meta_properties(LOCAL, str(tmp_path / name)) for name in "ab"]
+    assert [(each.cluster_id, each.node_id) for each in found if each] == [(CLUSTER, 1)] * 2
+    assert sorted(each.name for each in tmp_path.glob("[ab]/*")) == ["meta.properties"] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-t", CLUSTER, "--standalone"], "You can only use --standalone on a controller."),
+        (["-t", CLUSTER, "-S", "SCRAM-SHA-256=[name=a,password=b]"], "--add-scram is for a broker that is its own"),
+        ([], "set --cluster-id to the id of the controllers' cluster"),
+    ],
+)
+def test_member_is_formatted_with_the_cluster_id(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], reason: str
+) -> None:
+    add(config, MEMBER)
+    assert run(config, *options) == 1
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,121 @@
+"""The guide "From one broker to three": its cluster, with one controller of Apache Kafka, on one machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from config.properties import parse_properties
+from tests.conformance.test_guides import blocks_of
+from tests.conformance.test_membership import KafkaController
+from tests.integration.membership.member_broker import MemberBroker
+from tests.support.brokers import HOST
+from tests.support.eventually import eventually
+from tests.support.ports import free_port
+
+PAGE = "docs/guides/cluster.md"
+#: Values of the page that other machines have.
+_PLACES = {"log.dirs", "listeners", "advertised.listeners", "controller.quorum.bootstrap.servers", "node.id"}
+COUNT = 50
+
+
+class PlainController(KafkaController):
+    """A controller without a login, as on the page."""
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "broker.session.timeout.ms": "3000",
+        }
+
+
+def block(language: str, first: str = "") -> str:
+    """Return the block of the page that begins like this."""
+    (found,) = (each.text for each in blocks_of(PAGE) if each.language == language and each.text.startswith(first))
+    return found
+
+
+def member(directory: Path, node_id: int, controller_port: int) -> MemberBroker:
+    """Start a broker with the properties of the page."""
+    entries = {each.key: each.value for each in parse_properties(block("properties").encode(), PAGE)}
+    port = free_port()
+    assert entries.keys() >= _PLACES
+    own = {
+        **{key: value for key, value in entries.items() if key not in _PLACES},
+        "node.id": str(node_id),
+        "broker.rack": f"rack-{node_id}",
+        "listeners": f"PLAINTEXT://{HOST}:{port}",
+        "broker.heartbeat.interval.ms": "300",
+    }
+    return MemberBroker(directory, controller_port, own, port=port)
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberBroker]]:
+    with ExitStack() as stack:
+        controller = stack.enter_context(PlainController(tmp_path_factory.mktemp("controller")))
+        directories = [tmp_path_factory.mktemp("broker") for _ in range(3)]
+        yield [
+            stack.enter_context(member(directory, node_id, controller.port))
+            for node_id, directory in enumerate(directories, 1)
+        ]
+
+
+def run(command: str, brokers: list[MemberBroker]) -> str:
+    """Run a line of the page; return its output."""
+    words = [*command.split()[1:], "--bootstrap-server", ",".join(each.bootstrap for each in brokers)]
+    done = subprocess.run([sys.executable, "-m", "pybroker", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_topic_outlives_a_broker(brokers: list[MemberBroker]) -> None:
+    """The page's topic, a producer with acks=all while a broker is killed, and the command that waits for replicas."""
+    created, described = block("sh", "pybroker topics create").splitlines()
+    run(created, brokers)
+    rows = [line.split() for line in run(described, brokers).splitlines()[2:]]
+    assert [sorted(replicas.split(",")) for _, _, replicas, *_ in rows] == [["1", "2", "3"]] * 6
+    (lagging,) = block("sh", "pybroker topics describe --under").splitlines()
+    assert run(lagging, brokers) == ""
+
+    bootstrap = ",".join(each.bootstrap for each in brokers)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
+    failed: list[object] = []
+    for number in range(2 * COUNT):
+        if number == COUNT:
+            brokers[2].kill()
+        producer.produce("orders", str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
+        producer.poll(0)
+    assert producer.flush(90) == 0
+    assert failed == []
+    left = brokers[:2]
+    eventually(lambda: len(run(lagging, left).splitlines()), equal_to=8, timeout_s=60)
+    brokers[2].start()
+    eventually(lambda: run(lagging, left), equal_to="", timeout_s=60)
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "shop", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    read: list[int] = []
+    while len(read) < 2 * COUNT:
+        message = consumer.poll(60)
+        assert message is not None
+        assert message.error() is None
+        read.append(int(message.value() or b""))
+    consumer.close()
+    assert sorted(read) == list(range(2 * COUNT))
+
+
+def test_each_broker_is_listed_with_its_rack(brokers: list[MemberBroker]) -> None:
+    found = run("pybroker cluster describe", brokers)
+    for node_id in (1, 2, 3):
+        assert f"rack-{node_id}" in found
