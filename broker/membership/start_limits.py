@@ -13,7 +13,7 @@ from runtime.timers import Timers
 
 log = logging.getLogger(__name__)
 
-#: A start that waits longer for a controller says so in the log.
+#: A start that waits longer for a controller logs it.
 _PATIENCE_MS = 1_000
 
 
