@@ -23,7 +23,12 @@ def main(arguments: Sequence[str]) -> int:
 def command_line() -> ClientParser:
     """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker cluster", "A cluster and its brokers.")
-    parser.add_action("describe", _describe, "show the brokers, as clients see them")
+    described = parser.add_action("describe", _describe, "show the brokers, as clients see them")
+    described.add_argument(
+        "--include-fenced-brokers",
+        action="store_true",
+        help="also brokers that are registered and do not serve clients",
+    )
     parser.add_action("id", _id, "print the cluster id")
     parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
     unregistered = parser.add_action("unregister", _unregister, "remove the registration of a broker that is gone")
@@ -38,21 +43,44 @@ def command_line() -> ClientParser:
 def _describe(session: Session, options: argparse.Namespace) -> None:
     cluster = session.cluster
     controller = cluster.controller.id if cluster.controller is not None else None
-    rows: list[dict[str, object]] = [
-        {
-            "broker": each.id,
-            "host": each.host,
-            "port": each.port,
-            "rack": each.rack,
-            "controller": each.id == controller,
-        }
-        for each in sorted(cluster.nodes, key=lambda node: node.id)
-    ]
+    if options.include_fenced_brokers:
+        rows = _all_brokers(session, controller)
+    else:
+        rows = [
+            {
+                "broker": each.id,
+                "host": each.host,
+                "port": each.port,
+                "rack": each.rack,
+                "controller": each.id == controller,
+            }
+            for each in sorted(cluster.nodes, key=lambda node: node.id)
+        ]
     if options.json:
         show([{"cluster_id": cluster.cluster_id, "controller": controller, "brokers": rows}], as_json=True)
         return
     print(f"cluster {cluster.cluster_id}")
     show(rows, as_json=False)
+
+
+def _all_brokers(session: Session, controller: int | None) -> list[dict[str, object]]:
+    """Return a row for each registered broker, with its state (KIP-1073). Raises CommandError."""
+    with session.administration() as client:
+        from kafka.protocol.admin.cluster import DescribeClusterRequest
+
+        answer = client.send(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
+        client.check(answer)
+    return [
+        {
+            "broker": each.broker_id,
+            "host": each.host,
+            "port": each.port,
+            "rack": each.rack,
+            "controller": each.broker_id == controller,
+            "state": "fenced" if each.is_fenced else "unfenced",
+        }
+        for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
+    ]
 
 
 def _id(session: Session, options: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,8 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.client.progress import ProgressBar
-from pybroker.cli.option_values import key_value, natural, positive, seconds
+from pybroker.cli.option_values import key_value, natural, positive, regex, seconds
+from pybroker.perf.moments import DATE_FORMAT, checked_format
 from pybroker.text_files import file_bytes
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: The lines of --payload-file are kept in memory.
 _PAYLOAD_FILE_BYTES = 1 << 30
+#: The duration of transactions, if only their id is given: that of Kafka's tool.
+_TRANSACTION_MS = 3000
 _EXAMPLES = """\
 examples:
   pybroker perf produce --topic load --num-records 1000000 --record-size 100 -X acks=all
@@ -46,6 +50,13 @@ def command_line() -> ClientParser:
     content = produced.add_mutually_exclusive_group()
     content.add_argument("--record-size", type=positive, metavar="BYTES", help="size of values of random letters (100)")
     content.add_argument("--payload-file", type=Path, metavar="FILE", help="use the lines of this file as values")
+    produced.add_argument(
+        "--payload-delimiter",
+        type=_delimiter,
+        default=b"\n",
+        metavar="TEXT",
+        help="what separates the values in the file (\\n)",
+    )
     content.add_argument("--payload-monotonic", action="store_true", help="use the numbers 0, 1, 2, ... as values")
     produced.add_argument(
         "--warmup-records",
@@ -77,12 +88,37 @@ def command_line() -> ClientParser:
     produced.add_argument(
         "--producer-props", type=key_value, nargs="+", default=[], metavar="KEY=VALUE", help="the same as -X"
     )
+    produced.add_argument("--transactional-id", metavar="ID", help="send in transactions of this producer")
+    produced.add_argument(
+        "--transaction-duration-ms",
+        type=positive,
+        metavar="MS",
+        help="send in transactions, and commit each after this time (with an id: 3000)",
+    )
     consumed = parser.add_action("consume", _consume, "measure the throughput of a consumer")
-    _add_load(consumed, "--messages")
+    _add_load(consumed, "--messages", has_topic=False)
+    topics = consumed.add_mutually_exclusive_group(required=True)
+    topics.add_argument("--topic")
+    topics.add_argument("--include", type=regex, metavar="REGEX", help="the topics whose names match, instead of one")
     consumed.add_argument("--group", help="(default: a new one)")
     consumed.add_argument("--from-latest", action="store_true", help="(default: from the beginning)")
     consumed.add_argument(
         "--idle", type=seconds, default=10.0, metavar="SECONDS", help="give up after this long without a record (10)"
+    )
+    consumed.add_argument("--allow-fewer", action="store_true", help="fewer records are no error")
+    consumed.add_argument("--hide-header", action="store_true", help="print no headings")
+    consumed.add_argument(
+        "--show-detailed-stats", action="store_true", help="print a line each interval instead of one at the end"
+    )
+    consumed.add_argument(
+        "--reporting-interval", type=positive, default=5000, metavar="MS", help="time between two of these lines (5000)"
+    )
+    consumed.add_argument(
+        "--date-format",
+        type=_date_format,
+        default=DATE_FORMAT,
+        metavar="FORMAT",
+        help="format of times, in Java's letters y, M, d, H, m, s, S (yyyy-MM-dd HH:mm:ss:SSS)",
     )
     both = parser.add_action(
         "end-to-end", _end_to_end, "measure the latency from producer to consumer, one record at a time"
@@ -93,8 +129,9 @@ def command_line() -> ClientParser:
     return parser
 
 
-def _add_load(parser: ClientParser, *names: str) -> None:
-    parser.add_argument("--topic", required=True)
+def _add_load(parser: ClientParser, *names: str, has_topic: bool = True) -> None:
+    if has_topic:
+        parser.add_argument("--topic", required=True)
     parser.add_argument("--num-records", *names, type=natural, required=True, metavar="N")
 
 
@@ -108,6 +145,20 @@ def _throughput(text: str) -> float:
     return value
 
 
+def _delimiter(text: str) -> bytes:
+    """Return the bytes of a delimiter, of which \\n and \\t are a line's end and a tab."""
+    if not text:
+        raise argparse.ArgumentTypeError("it must not be empty")
+    return text.replace("\\n", "\n").replace("\\t", "\t").encode()
+
+
+def _date_format(text: str) -> str:
+    try:
+        return checked_format(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _produce(session: Session, options: argparse.Namespace) -> None:
     from pybroker.perf.producing import Load, record_keys
 
@@ -119,13 +170,18 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
     payloads = _payloads(options)
     keys = record_keys(options.key_distribution, options.record_key_range or 1, options.random_seed)
     properties = {"linger.ms": 0, **dict(options.producer_props)}
+    transaction_s = _transaction_s(session, options, properties)
     if options.warmup_records > 0 and not options.json:
         print(
             f"Warmup first {options.warmup_records} records. "
             "Steady state results will print after the complete test summary.",
             flush=True,
         )
-    load = Load(session, options.topic, payloads, properties, keys, warmup=options.warmup_records)
+    load = Load(
+        *(session, options.topic, payloads, properties, keys),
+        warmup=options.warmup_records,
+        transaction_s=transaction_s,
+    )
     reports: list[bool] = []  # of each: is it after the warm-up
     with ProgressBar("Producing") as bar:
 
@@ -151,6 +207,16 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
         print(steady.line(whole=True, name="steady state records"))
 
 
+def _transaction_s(session: Session, options: argparse.Namespace, properties: dict[str, object]) -> float | None:
+    """Return the duration of transactions, None without them. Set the property transactional.id."""
+    given = options.transactional_id or {**session.properties, **properties}.get("transactional.id")
+    duration_ms = options.transaction_duration_ms
+    if given is None and duration_ms is None:
+        return None
+    properties["transactional.id"] = given or f"performance-producer-{uuid.uuid4()}"
+    return float(_TRANSACTION_MS if duration_ms is None else duration_ms) / 1000
+
+
 def _check_topic(session: Session, topic: str) -> None:
     from pybroker.cli.topics import describe
 
@@ -166,29 +232,52 @@ def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
     if options.payload_file is None:
         return cycle(random_payloads(options.record_size or 100, options.random_seed))
     try:
-        found = [line for line in file_bytes(options.payload_file, _PAYLOAD_FILE_BYTES).split(b"\n") if line]
+        text = file_bytes(options.payload_file, _PAYLOAD_FILE_BYTES)
     except OSError as error:
         raise UsageError(f"{options.payload_file}: {error.strerror}") from None
+    found = [each for each in text.split(options.payload_delimiter) if each]
     if not found:
-        raise UsageError(f"{options.payload_file}: it has no lines")
+        raise UsageError(f"{options.payload_file}: it has no values")
     return cycle(found)
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.perf.consuming import HEADINGS, consume
+    from pybroker.perf.consuming import HEADINGS, WINDOW_HEADINGS, Consumed, Wanted, consume
 
-    _check_topic(session, options.topic)
+    topics = [options.topic]
+    if options.include is None:
+        _check_topic(session, options.topic)
+    else:
+        topics = sorted(filter(options.include.fullmatch, session.admin.list_topics(timeout=session.timeout_s).topics))
+        if not topics:
+            raise CommandError(f"{options.include.pattern}: no topic matches")
     group = options.group or f"perf-consumer-{uuid.uuid4().hex[:8]}"
+    wanted = Wanted(topics, group, options.num_records, options.idle, options.from_latest)
+    if not options.json and not options.hide_header:
+        print(WINDOW_HEADINGS if options.show_detailed_stats else HEADINGS, flush=True)
+    last = Consumed()
     with ProgressBar("Consuming") as bar:
+
+        def report(run: Consumed) -> None:
+            nonlocal last
+            if options.show_detailed_stats and not options.json:
+                bar.end()
+                print(run.window_line(run.since(last), options.date_format), flush=True)
+            last = copy(run)
+
         done = consume(
-            *(session, options.topic, group, options.num_records, options.idle),
-            latest=options.from_latest,
-            show=_shown(bar, options.num_records),
+            session, wanted, report, options.reporting_interval / 1000, show=_shown(bar, options.num_records)
         )
     if options.json:
         show([done.row()], as_json=True)
-    else:
-        print(f"{HEADINGS}\n{done.line()}")
+    elif not options.show_detailed_stats:
+        print(done.line(options.date_format))
+    if not done.is_whole:
+        count = f"{done.records} of {options.num_records} records arrived"
+        line = f"{','.join(topics)}: {count}, then none for {options.idle:g} s"
+        if not options.allow_fewer:
+            raise CommandError(line)
+        print(line, file=sys.stderr)
 
 
 def _end_to_end(session: Session, options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser
 from dataclasses import dataclass
 
+from pybroker.cli.client.options import NO_CONTROLLERS
 from pybroker.cli.parser import OneLineParser
 
 
@@ -34,13 +35,16 @@ class BadCommandLine(CannotTranslate):
 
 #: The version that the tools print: that of the Apache Kafka whose options they have.
 KAFKA_VERSION = "4.4.0"
+VERSION_LINE = f"{KAFKA_VERSION} (pybroker)"
+"""What --version prints."""
 
 
 def tool_parser(tool: str) -> ArgumentParser:
     """Return a parser with the options of all tools."""
     parser = OneLineParser(prog=tool, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"{KAFKA_VERSION} (pybroker)")
+    parser.add_argument("--version", action="version", version=VERSION_LINE)
     parser.add_argument("--bootstrap-server", "--bootstrap-servers", "--broker-list", dest="bootstrap")
+    parser.add_argument("--bootstrap-controller")
     parser.add_argument("--zookeeper")
     parser.add_argument("--command-config", "--consumer.config", "--producer.config", dest="config")
     parser.add_argument("--force", action="store_true")
@@ -48,7 +52,9 @@ def tool_parser(tool: str) -> ArgumentParser:
 
 
 def connection_words(options: object) -> list[str]:
-    """Return the options of all tools as options of pybroker's commands."""
+    """Return the options of all tools as options of pybroker's commands. Raises CannotTranslate."""
+    if getattr(options, "bootstrap_controller", None) is not None:
+        raise CannotTranslate(NO_CONTROLLERS)
     if getattr(options, "zookeeper", None):
         print("ZooKeeper is not supported: using the broker on localhost:9092", file=sys.stderr)
     words = []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pybroker.kafka_home.common_options import (
     BadCommandLine,
+    CannotTranslate,
     Command,
     connection_words,
     tool_parser,
@@ -24,6 +25,8 @@ def consumer_groups(arguments: Sequence[str]) -> list[Command]:
     parser = tool_parser("kafka-consumer-groups")
     parser.add_argument("--timeout", type=int)
     options, rest = parser.parse_known_args(arguments)
+    if _has(rest, ["--validate-regex"]):
+        raise CannotTranslate("--validate-regex checks expressions of RE2J, a library of Java")
     if _has(rest, ["--reset-offsets"]) and not _has(rest, _SCOPES):
         raise BadCommandLine("One of the reset scopes should be defined: --all-topics, --topic")
     for action in ("--describe", "--delete", "--reset-offsets"):

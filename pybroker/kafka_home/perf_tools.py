@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from pybroker.cli.option_values import key_value
 from pybroker.java_properties import UnreadableProperties, parse_properties
-from pybroker.kafka_home.common_options import BadCommandLine, Command, connection_words, tool_parser
+from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate, Command, connection_words, tool_parser
 from pybroker.text_files import file_bytes
 
 #: Defaults of Kafka's producer, where those of librdkafka or of the command are others.
 _PRODUCER_DEFAULTS = {"linger.ms": "5", "batch.size": "16384"}
+#: Options of the consumer, and the properties that they set.
+_CONSUMER_OPTIONS = {"--fetch-size": "fetch.message.max.bytes", "--socket-buffer-size": "socket.receive.buffer.bytes"}
+#: The time of a --timeout without a number.
+_TIMEOUT_MS = 10_000
 
 
 def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
@@ -27,6 +31,7 @@ def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
         raise BadCommandLine("one of the arguments --record-size --payload-file --payload-monotonic is required")
     given = dict(_properties(options, options.producer_props))
     in_file = _file_properties(options.config)
+    _refuse_metrics(rest)
     words = []
     for key, value in {**_PRODUCER_DEFAULTS, **in_file, **given}.items():
         if key == "linger.ms":  # the command sets it itself, over -X and the file
@@ -37,17 +42,26 @@ def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
 
 
 def consumer_perf_test(arguments: Sequence[str]) -> list[Command]:
-    """Return a `pybroker perf consume`. The tool's options for fetching are dropped: librdkafka chooses these."""
+    """Return a `pybroker perf consume`. Raises CannotTranslate."""
     parser = tool_parser("kafka-consumer-perf-test")
     parser.add_argument("--command-property", type=key_value, action="append", default=[])
-    parser.add_argument("--timeout", type=int)
-    for unused in ("--fetch-size", "--socket-buffer-size", "--threads", "--num-fetch-threads", "--reporting-interval"):
+    parser.add_argument("--timeout", type=int, nargs="?", const=_TIMEOUT_MS)
+    for option in _CONSUMER_OPTIONS:
+        parser.add_argument(option, dest=option)
+    for unused in ("--threads", "--num-fetch-threads"):  # of older versions
         parser.add_argument(unused)
     options, rest = parser.parse_known_args(arguments)
-    words = [] if options.timeout is None else ["--idle", str(options.timeout / 1000)]
-    for key, value in _properties(options, options.command_property):
+    _refuse_metrics(rest)
+    words = ["--allow-fewer"] if options.timeout is None else ["--allow-fewer", "--idle", str(options.timeout / 1000)]
+    own = {key: value for option, key in _CONSUMER_OPTIONS.items() if (value := getattr(options, option)) is not None}
+    for key, value in [*own.items(), *_properties(options, options.command_property)]:
         words += ["-X", f"{key}={value}"]
     return [Command("perf", ["consume", *rest, *words, *connection_words(options)])]
+
+
+def _refuse_metrics(words: Sequence[str]) -> None:
+    if _has(words, "--print-metrics"):
+        raise CannotTranslate("--print-metrics shows metrics of Java's clients")
 
 
 def _has(words: Sequence[str], *options: str) -> bool:

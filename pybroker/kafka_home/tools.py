@@ -19,7 +19,7 @@ from pybroker import engine_process
 from pybroker.cli.commands import COMMANDS
 from pybroker.cli.exit_codes import end
 from pybroker.cli.standard_streams import open_closed
-from pybroker.kafka_home.common_options import BadCommandLine, CannotTranslate
+from pybroker.kafka_home.common_options import VERSION_LINE, BadCommandLine, CannotTranslate
 from pybroker.kafka_home.translate import TRANSLATIONS
 
 #: Exit codes of pybroker's commands.
@@ -79,9 +79,11 @@ def storage_command(arguments: Sequence[str]) -> list[str]:
     """Return the module and arguments for those of kafka-storage. Raises CannotTranslate."""
     action = next((each for each in arguments if each in _STORAGE), None)
     if action is None:
-        raise CannotTranslate(f"there are {', '.join(_STORAGE)}")
+        raise CannotTranslate(f"the actions are {', '.join(_STORAGE)}")
     rest = list(arguments)
     rest.remove(action)
+    if any(each.partition("=")[0] in ("-I", "--initial-controllers") for each in rest):
+        raise CannotTranslate("--initial-controllers: every node is its own controller")
     # -N: this node will join other controllers. Here every node is its own controller
     return [_STORAGE[action], *(each for each in rest if each not in ("-N", "--no-initial-controllers"))]
 
@@ -107,6 +109,9 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
         place = list(arguments).index(name)
         is_daemon = name == "kafka.Kafka" and "-daemon" in arguments[:place]
         return _run(_CLASSES[name], [*(["-daemon"] if is_daemon else []), *arguments[place + 1 :]])
+    if tool in ("kafka-server-start", "kafka-dump-log") and "--version" in arguments:
+        print(VERSION_LINE)
+        return 0
     if tool == "kafka-server-start":
         _start(arguments)
     if tool == "kafka-storage":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 from pybroker.kafka_home.common_options import BadCommandLine, Command, connection_words, tool_parser
@@ -17,7 +18,10 @@ def topics(arguments: Sequence[str]) -> list[Command]:
         parser.add_argument(f"--{action}", action="append_const", const=action, dest="actions", default=[])
     parser.add_argument("--topic")
     parser.add_argument("--partition-size-limit-per-response")  # the client library chooses it
+    parser.add_argument("--delete-config", action="append", default=[])
     options, rest = parser.parse_known_args(arguments)
+    if options.delete_config:  # Kafka's tool ignores it, too
+        print("kafka-topics: --delete-config has no effect: use kafka-configs", file=sys.stderr)
     if len(options.actions) != 1:
         raise BadCommandLine("Command must include exactly one action: --list, --describe, --create, --alter, --delete")
     (action,) = options.actions

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pybroker.cli.client.options import NO_CONTROLLERS
 from pybroker.kafka_home.acls import acls
 from pybroker.kafka_home.common_options import (
     BadCommandLine,
@@ -41,19 +40,23 @@ def _client_metrics(arguments: Sequence[str]) -> list[Command]:
 def _cluster(arguments: Sequence[str]) -> list[Command]:
     parser = tool_parser("kafka-cluster")
     parser.add_argument("-b", dest="bootstrap")
-    parser.add_argument("-C", "--bootstrap-controller")
-    parser.add_argument("-c", "--config", dest="config")
+    parser.add_argument("-C", dest="bootstrap_controller")
+    parser.add_argument("-c", "--config", dest="config")  # the older name of --command-config
     parser.add_argument("-i", "--id", type=int)
+    parser.add_argument("--include-fenced-brokers", action="store_true")
     options, rest = parser.parse_known_args(arguments)
-    if options.bootstrap_controller is not None:
-        raise CannotTranslate(NO_CONTROLLERS)
+    connection = connection_words(options)
     if len(rest) != 1 or rest[0] not in _CLUSTER:
         raise CannotTranslate(f"kafka-cluster supports {', '.join(_CLUSTER)}")
     (action,) = rest
     if action.startswith("unregister") != (options.id is not None):
         raise BadCommandLine(f"{action}: --id belongs to unregister and unregister-controller, which require it")
     words = [] if options.id is None else ["--id", str(options.id)]
-    return [Command("cluster", [_CLUSTER[action], *words, *connection_words(options)])]
+    if options.include_fenced_brokers:
+        if action != "list-endpoints":
+            raise BadCommandLine(f"{action}: --include-fenced-brokers belongs to list-endpoints")
+        words = ["--include-fenced-brokers"]
+    return [Command("cluster", [_CLUSTER[action], *words, *connection])]
 
 
 def _api_versions(arguments: Sequence[str]) -> list[Command]:

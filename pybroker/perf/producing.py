@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 from pybroker.perf.latencies import Latencies
+from pybroker.perf.transactions import Transactions
 
 #: Length of a reported window in seconds, unless the caller gives another.
 _WINDOW_S = 5.0
@@ -96,7 +97,8 @@ def record_keys(distribution: str, limit: int, seed: int = 0) -> Iterator[bytes 
 class Load:
     """Sends records of `payloads`, with these keys, to a topic and passes each window to `report`.
 
-    `steady` is the result without the first `warmup` records.
+    `steady` is the result without the first `warmup` records. `transaction_s` is the duration of transactions, which
+    the property transactional.id requires.
     """
 
     def __init__(
@@ -108,15 +110,23 @@ class Load:
         keys: Iterator[bytes | None] | None = None,
         *,
         warmup: int = 0,
+        transaction_s: float | None = None,
     ) -> None:
         self._session = session
         self._topic = topic
         self._payloads = payloads
         self._keys = keys or repeat(None)
+        settings = {**session.properties, **properties}
         try:
-            self._producer = Producer({**session.properties, **properties})
+            self._producer = Producer(settings)
         except KafkaException as error:
             raise UsageError(error.args[0].str()) from None
+        self._transactions: Transactions | None = None
+        if transaction_s is not None:
+            name = str(settings["transactional.id"])
+            self._transactions = Transactions(
+                self._producer, name, transaction_s, session.timeout_s, self._wait_for_all
+            )
         self._whole = self._window = Produced(time.perf_counter())
         self._warmup = warmup
         self.steady: Produced | None = None
@@ -131,12 +141,19 @@ class Load:
         window_s: float = _WINDOW_S,
     ) -> Produced:
         """Send `records` records, at most `throughput` a second (negative: no limit). Raises CommandError."""
+        transactions = self._transactions
+        if transactions is not None:
+            transactions.open()
         began = time.perf_counter()
         self._whole, self._window = Produced(began), Produced(began)
         for number in range(records):
             if number == self._warmup > 0:
                 self.steady = Produced(time.perf_counter())
+            if transactions is not None:
+                transactions.before_record()
             self._send(next(self._payloads), next(self._keys))
+            if transactions is not None:
+                transactions.after_record()
             if number % _STRIDE and throughput < 0:
                 continue
             now = time.perf_counter()
@@ -145,7 +162,9 @@ class Load:
                 self._rest(ahead)
             show(self._whole.latencies.count)
             self._check(now, report, window_s)
-        self._session_flush(show)
+        self._wait_for_all(show)
+        if transactions is not None:
+            transactions.commit()
         self._whole.ended_s = time.perf_counter()
         if self.steady is not None:
             self.steady.ended_s = self._whole.ended_s
@@ -156,7 +175,7 @@ class Load:
         while (left := until - time.perf_counter()) > 0:
             self._producer.poll(min(left, 0.1))
 
-    def _session_flush(self, show: Callable[[int], None]) -> None:
+    def _wait_for_all(self, show: Callable[[int], None] = lambda _: None) -> None:
         while len(self._producer):
             self._producer.poll(0.1)
             show(self._whole.latencies.count)

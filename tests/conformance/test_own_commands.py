@@ -80,6 +80,7 @@ STEPS = [
     "configs describe --topic orders --json",
     "@configs alter --topic orders --add-config retention.ms=1",
     "cluster describe --json",
+    "cluster describe --include-fenced-brokers --json",
     "acls add --allow-principal User:bob --operation Read --topic orders --json",
     "acls list --json",
     "acls remove --allow-principal User:bob --json",

@@ -54,6 +54,48 @@ def test_perf_prints_figures(sh: Shell, tmp_path: Path) -> None:
     assert row["records"] == 3
 
 
+def test_perf_produces_in_transactions(sh: Shell) -> None:
+    """Each is committed after some time: readers of committed records see all."""
+    sh.good("topics", "create", "sold")
+    load = ("--topic", "sold", "--num-records", "40", "--throughput", "200")
+    sh.good("perf", "produce", *load, "--transactional-id", "till", "--transaction-duration-ms", "50")
+    sh.good("perf", "produce", *load, "-X", "transactional.id=other")
+    sh.good("perf", "produce", *load, "--transaction-duration-ms", "50")
+
+    read = sh.good(
+        "consume", "sold", "--from-beginning", "--until-end", "--isolation-level", "read_committed", "--json"
+    )
+    assert len(read.rows) == 120
+    assert int(read.rows[-1]["offset"]) >= 119 + 5  # markers between the records
+    names = {str(row["transactional_id"]) for row in sh.good("transactions", "list", "--json").rows}
+    assert {"till", "other"} < names
+    assert any(name.startswith("performance-producer-") for name in names)
+    assert sh("perf", "produce", *load, "--transactional-id", "till", "-X", "acks=1").code == 2
+
+
+def test_perf_consumes_topics_by_pattern(sh: Shell) -> None:
+    for topic in ("eur-1", "eur-2", "usd-1"):
+        sh.good("topics", "create", topic)
+        sh.good("perf", "produce", "--topic", topic, "--num-records", "30")
+    line = sh.good("perf", "consume", "--include", "eur-.*", "--num-records", "60", "--hide-header").out
+    assert line.split(", ")[4] == "60"
+    fewer = ("perf", "consume", "--include", "eur-.*", "--num-records", "61", "--idle", "1.5")
+    for words, code in ((fewer, 1), ((*fewer, "--allow-fewer"), 0)):
+        done = sh(*words)
+        assert (done.code, "60 of 61" in done.err) == (code, True)
+
+
+def test_perf_prints_a_line_for_each_interval(sh: Shell) -> None:
+    sh.good("topics", "create", "slow")
+    sh.good("perf", "produce", "--topic", "slow", "--num-records", "30")
+    words = ("--topic", "slow", "--num-records", "30", "--show-detailed-stats", "--date-format", "HH:mm")
+    headings, *lines = sh.good("perf", "consume", *words, "--reporting-interval", "1").out.splitlines()
+    assert headings.startswith("time, threadId, ")
+    assert len(headings.split(", ")) == 10
+    assert all(re.fullmatch(r"\d\d:\d\d, 0(, [\d.]+){8}", line) for line in lines)
+    assert lines[-1].split(", ")[4] == "30"
+
+
 def test_top_shows_topic_sizes_and_group_lag(sh: Shell, broker: Broker) -> None:
     sh.good("topics", "create", "seen", "--partitions", "2")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})

@@ -38,11 +38,18 @@ MAIN_CLASSES = {
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
+
+
+def tool_options() -> list[list[str]]:
+    """Return all options of the tools that pybroker replaces: tool, option, a line with it, the answer."""
+    return [line.split("\t") for line in (RECORDED / "options.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+
 
 _VARYING = [
     (re.compile(r"^\s+at \S+\(.*\n|^\t\.\.\. \d+ more\n", re.MULTILINE), ""),

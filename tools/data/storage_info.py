@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from config import ConfigError, load
@@ -61,11 +62,16 @@ def _shown(properties: MetaProperties) -> str:
     return "{" + ", ".join(f"{key}={value}" for key, value in sorted(fields.items()) if value is not None) + "}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Describe the directories of a configuration and return the exit code."""
+def command_line() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = OfflineParser(prog="kafka-storage info", description="Describe the log directories of a configuration.")
     parser.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's server.properties")
-    arguments = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Describe the directories of a configuration and return the exit code."""
+    arguments = command_line().parse_args(argv)
     try:
         config = load(arguments.config, environ=os.environ)
     except ConfigError as error:

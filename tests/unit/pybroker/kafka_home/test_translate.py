@@ -118,7 +118,15 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         (
             "kafka-consumer-perf-test",
             "--broker-list h:1 --topic t --messages 9 --timeout 1500 --fetch-size 7 --command-property client.id=c",
-            [Command("perf", ["consume", "--topic", "t", "--messages", "9", "--idle", "1.5", "-X", "client.id=c"])],
+            [
+                Command(
+                    "perf",
+                    [
+                        *("consume", "--topic", "t", "--messages", "9", "--allow-fewer", "--idle", "1.5"),
+                        *("-X", "fetch.message.max.bytes=7", "-X", "client.id=c"),
+                    ],
+                )
+            ],
         ),
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
         ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
