@@ -1,0 +1,194 @@
+"""The load of brokers that are replaced: clients that note their actions, and a copier with transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.conformance.replaced_brokers import SESSION_MS
+from tests.support.checker import check
+from tests.support.eventually import eventually
+from tests.support.history import History, Partition, ReadAll, read_history
+from tests.support.history_clients import GONE, RDKAFKA, HistoryClient, RdkafkaProducer, RdkafkaReader, place_of
+from tests.support.history_load import MOVED, PLAIN, HistoryLoad
+from tests.support.history_members import PythonMember, RdkafkaMember
+
+COPY = "copied"
+_PATIENCE_S = 120
+
+
+class Copier(HistoryClient):
+    """Copies records of a topic to the same partitions of another one, in transactions with the group's offsets."""
+
+    def work(self) -> None:
+        config = {**RDKAFKA, "bootstrap.servers": self.bootstrap, "linger.ms": 0}
+        producer = Producer({**config, "transactional.id": self.name})
+        consumer = committed_consumer(self.bootstrap, self.name)
+        consumer.subscribe(sorted({topic for topic, _ in self.partitions}))
+        producer.init_transactions(_PATIENCE_S)
+        while not self.stopping.is_set():
+            records = taken(consumer.consume(50, timeout=0.2))
+            if not records:
+                continue
+            try:
+                self._copy(producer, consumer, records)
+            except KafkaException as error:
+                if not error.args[0].txn_requires_abort():
+                    raise
+                producer.abort_transaction(_PATIENCE_S)
+                for place, offset in firsts(records).items():
+                    consumer.seek(TopicPartition(*place, offset))
+            else:
+                self.done += len(records)
+        consumer.close()
+
+    def _copy(self, producer: Producer, consumer: Consumer, records: Sequence[Message]) -> None:
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(COPY, record.value(), partition=record.partition())  # type: ignore[arg-type]
+        offsets = consumer.position(consumer.assignment())
+        producer.send_offsets_to_transaction(
+            [each for each in offsets if each.offset >= 0], consumer.consumer_group_metadata(), _PATIENCE_S
+        )
+        producer.commit_transaction(_PATIENCE_S)
+
+
+def committed_consumer(bootstrap: str, group: str) -> Consumer:
+    """Return a consumer of committed records."""
+    return Consumer(
+        {
+            **RDKAFKA,
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 100,
+        }
+    )
+
+
+def taken(messages: Sequence[Message]) -> list[Message]:
+    """Return the records of these messages. Raises their errors, except those of brokers that are gone for a while."""
+    for message in messages:
+        error = message.error()
+        if error is not None and not error.retriable() and error.code() not in GONE:
+            raise KafkaException(error)
+    return [message for message in messages if message.error() is None]
+
+
+def firsts(records: Sequence[Message]) -> dict[Partition, int]:
+    """Return the first offset of each partition."""
+    found: dict[Partition, int] = {}
+    for place, offset in map(place_of, records):
+        found.setdefault(place, offset)
+    return found
+
+
+def values(bootstrap: str, topic: str) -> list[list[bytes | None]]:
+    """Return the committed values of each of a topic's two partitions."""
+    consumer = committed_consumer(bootstrap, "values")
+    read: list[list[bytes | None]] = []
+    try:
+        for index in range(2):
+            place = TopicPartition(topic, index, 0)
+            end = consumer.get_watermark_offsets(place, _PATIENCE_S)[1]
+            consumer.assign([place])
+            found: list[bytes | None] = []
+
+            def reached(place: TopicPartition = place, found: list[bytes | None] = found) -> int:
+                found.extend(record.value() for record in taken(consumer.consume(500, timeout=0.2)))
+                return int(consumer.position([place])[0].offset)
+
+            if end:
+                eventually(reached, until=end.__le__, timeout_s=_PATIENCE_S)
+            read.append(found)
+    finally:
+        consumer.close()
+    return read
+
+
+def end_transaction(bootstrap: str, transactional_id: str) -> None:
+    """End a transaction that is perhaps open."""
+    Producer({**RDKAFKA, "bootstrap.servers": bootstrap, "transactional.id": transactional_id}).init_transactions(60)
+
+
+class ReplacementLoad(HistoryLoad):
+    """An idempotent and a transactional producer, a reader, groups of both protocols of consumers, and a copier."""
+
+    def __init__(self, bootstrap: str, history: History) -> None:
+        self._bootstrap = bootstrap
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        topics = admin.create_topics(
+            [NewTopic(topic, num_partitions=2, replication_factor=3) for topic in ("plain", "moved", COPY)]
+        )
+        for created in topics.values():
+            created.result(60)
+        places = PLAIN + MOVED
+        group: dict[str, Any] = {"session_ms": SESSION_MS}
+        super().__init__(
+            history,
+            [
+                RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=0.02),
+                RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
+            ],
+            [RdkafkaReader("rd-reader", bootstrap, places, history)],
+            [
+                RdkafkaMember("rd-classic", bootstrap, places, history, group="classic", **group),
+                PythonMember("py-classic", bootstrap, places, history, group="classic", **group),
+                RdkafkaMember("rd-modern", bootstrap, places, history, group="modern", protocol="consumer", **group),
+            ],
+        )
+        self.copier = Copier("copier", bootstrap, PLAIN, history)
+        self.copier.start()
+
+    def check(self) -> None:
+        super().check()
+        if hasattr(self, "copier"):
+            self.copier.check()
+
+    def get_on(self, count: int, clients: Sequence[HistoryClient] | None = None) -> None:
+        """Wait until all clients, the copier too, have done `count` more."""
+        super().get_on(count, [*self.clients, self.copier] if clients is None else clients)
+
+    def finish(self) -> None:
+        """End all clients; their history must have no anomaly, and the copy must be exact."""
+        for producer in self.producers:
+            producer.finish()
+        for producer in self.producers:
+            if producer.transactional:
+                end_transaction(self._bootstrap, producer.name)
+        for group in sorted({member.group for member in self.members}):
+            self._wait_for_commits(group)
+        for reader in (*self.readers, *self.members):
+            reader.finish()
+        plain = values(self._bootstrap, "plain")
+        eventually(self._copied, equal_to=sum(map(len, plain)), timeout_s=_PATIENCE_S)
+        self.copier.finish()
+        assert values(self._bootstrap, COPY) == plain
+        self.history.close()
+        assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
+
+    def _copied(self) -> int:
+        self.copier.check()
+        return self.copier.done
+
+    def _wait_for_commits(self, group: str) -> None:
+        """Wait until a group has committed the ends of all that its members read."""
+        consumer = committed_consumer(self._bootstrap, group)
+        for topic, index in PLAIN + MOVED:
+            place = TopicPartition(topic, index)
+            end = consumer.get_watermark_offsets(place, _PATIENCE_S)[1]
+
+            def committed(place: TopicPartition = place) -> int:
+                self.check()
+                return int(consumer.committed([place], _PATIENCE_S)[0].offset)
+
+            about = partial("{} commits the end of {}".format, group, place)
+            eventually(committed, about, until=end.__le__, timeout_s=_PATIENCE_S, interval_s=0.1)
+            self.history.note(ReadAll(group, topic, index))
+        consumer.close()
