@@ -115,8 +115,8 @@ def _answer(api: Api, version: int, response: Struct) -> bytes:
     return bytes(4 + api.response_header_version(version)) + api.response.encode(version, response)
 
 
-def producer(group: str, topic: str, partition: int, records: bytes) -> Client:
-    """Return a client that sends a batch to a partition with acks=1. Callers adapt it by dataclasses.replace."""
+def producer(group: str, topic: str, partition: int, records: bytes, *, acks: int = 1) -> Client:
+    """Return a client that sends a batch to a partition. Callers adapt it by dataclasses.replace."""
     data = PartitionProduceData(index=partition, records=records)
     topics = [TopicProduceData(name=topic, partition_data=[data])]
 
@@ -127,7 +127,7 @@ def producer(group: str, topic: str, partition: int, records: bytes) -> Client:
 
     return Client(
         group=group,
-        frame=request(PRODUCE, PRODUCE_VERSION, acks=1, timeout_ms=60_000, topic_data=topics),
+        frame=request(PRODUCE, PRODUCE_VERSION, acks=acks, timeout_ms=60_000, topic_data=topics),
         errors_at=(place(answer, 2),),
         record_bytes=len(records),
     )
