@@ -165,13 +165,23 @@ def _entries(fs: FileSystem, path: str) -> list[DirEntry]:
     return []
 
 
+def _metadata_files(fs: FileSystem, directory: str) -> list[DirEntry]:
+    """Return the files of the metadata log; none without it. Raises DirectoryRefused if it cannot be read."""
+    try:
+        return fs.list(f"{directory}/{METADATA_LOG}")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DirectoryRefused(directory, f"{METADATA_LOG} cannot be read: {error.strerror or error}") from None
+
+
 def _data_in(fs: FileSystem, directory: str) -> str | None:
     """Return the name of something in a directory that a broker wrote after its first start, or None."""
     for entry in _entries(fs, directory):
         if not entry.is_directory:
             continue
         if entry.name == METADATA_LOG:
-            if any(each.name not in _HALF_FORMATTED for each in _entries(fs, f"{directory}/{METADATA_LOG}")):
+            if any(each.name not in _HALF_FORMATTED for each in _metadata_files(fs, directory)):
                 return entry.name
         elif parse_name(entry.name)[0] is not DirectoryKind.OTHER:
             return entry.name
@@ -187,8 +197,8 @@ def _is_only_formatted(fs: FileSystem, directory: str) -> bool:
 
 
 def has_metadata(fs: FileSystem, directory: str) -> bool:
-    """Return whether a directory has metadata records, in a log or in a snapshot."""
-    for entry in _entries(fs, f"{directory}/{METADATA_LOG}"):
+    """Return whether a directory has metadata records, in a log or in a snapshot. Raises DirectoryRefused."""
+    for entry in _metadata_files(fs, directory):
         snapshot = snapshot_id(entry.name)
         if (entry.name.endswith(".log") and entry.size_bytes) or (snapshot is not None and snapshot.end_offset):
             return True

@@ -165,7 +165,10 @@ class FileSystem:
         return sorted(os.listdir(path))
 
     def list(self, path: str) -> list[DirEntry]:
-        """Return the entries of a directory by name, without dangling links and files that are removed meanwhile."""
+        """Return the entries of a directory by name, without dangling links and files that are removed meanwhile.
+
+        A link that leads to itself counts as an empty file, which cannot be opened.
+        """
         found = []
         with os.scandir(path) as entries:
             for entry in sorted(entries, key=attrgetter("name")):
@@ -174,6 +177,10 @@ class FileSystem:
                     found.append(DirEntry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size))
                 except FileNotFoundError:
                     continue
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise
+                    found.append(DirEntry(entry.name, False, 0))
         return found
 
     def exists(self, path: str) -> bool:

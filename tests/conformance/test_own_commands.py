@@ -119,7 +119,7 @@ STEPS = [
     "perf produce --topic lines --num-records 200 --throughput 100000 --json",
     "perf produce --topic nobodys --num-records 1",
     "perf consume --topic lines --messages 400 --json",
-    "perf consume --topic lines --num-records 9999 --idle 0.2",
+    "perf consume --topic lines --num-records 9999 --idle 0.2 --show-detailed-stats --reporting-interval 99999",
     "perf end-to-end --topic lines --num-records 3",
     "top --once --interval 0.1 --json",
     "top --once --interval 0.1 --no-groups",

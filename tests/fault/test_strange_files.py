@@ -67,6 +67,10 @@ def make_foreign(log_dir: Path) -> None:
     (log_dir / "three-x").mkdir()
     (log_dir / "-1").mkdir()
     (log_dir / "four-0").write_text("a file")
+    (log_dir / "five-0").symlink_to("five-0")
+    (log_dir / "six-0").symlink_to("nowhere")
+    (log_dir / "seven-0").symlink_to("four-0")
+    os.mkfifo(log_dir / "eight-0")
     (log_dir / "one-99999999999").mkdir()
     (log_dir / "one-0/sub-0").mkdir()
     for name in ("1.log", "abc.log", "99999999999999999999.log", "-0000000000000000001.log", ".log", "1.snapshot"):
@@ -163,6 +167,7 @@ def test_foreign_files_do_no_harm(what: str, original: Path, tmp_path: Path) -> 
         manager.close(T0)
     if what == "foreign":
         assert (log_dir / "notes.txt").read_text() == "mine"
+        assert os.readlink(log_dir / "five-0") == "five-0"
         assert (log_dir / "one-0/notes.txt").read_text() == "mine"
 
 

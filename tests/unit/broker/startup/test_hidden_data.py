@@ -76,6 +76,20 @@ def still_has(root: Path, *topics: str, names: str = "a,b", metadata: str | None
     node.close(4000)
 
 
+def test_metadata_log_that_cannot_be_read_counts_as_data(tmp_path: Path) -> None:
+    """A link that leads to itself cannot be listed by any user, like a directory without permission."""
+    used(tmp_path)
+    (tmp_path / "a" / METADATA_LOG).rename(tmp_path / "log")
+    (tmp_path / "a" / METADATA_LOG).symlink_to(METADATA_LOG)
+
+    with pytest.raises(DirectoryRefused, match=f"{METADATA_LOG} cannot be read: Too many levels"):
+        start(tmp_path)
+
+    (tmp_path / "a" / METADATA_LOG).unlink()
+    (tmp_path / "log").rename(tmp_path / "a" / METADATA_LOG)
+    still_has(tmp_path, "in-a", "in-b")
+
+
 # -- another configuration -------------------------------------------------------------------------------------------
 
 NEW_SETTINGS = {
