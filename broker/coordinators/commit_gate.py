@@ -49,16 +49,23 @@ class CommitGate:
     ) -> Reply:
         """Return `response` once the writes to these partitions may be relied on. Others are not waited for.
 
-        The answer is `failed(code)` if a wait fails or takes too long.
+        The answer is `failed(code)` if a wait fails or takes too long, or fails with the error that it raises.
         """
         taken = (self._waits.pop(partition, None) for partition in set(partitions) if partition is not None)
         waits = [each for each in taken if each is not None and not each.done]
         if not waits:
             return response
         answered: Deferred[Struct] = Deferred()
-        timer = self._timers.call_later(
-            self._timeout_ms, lambda: answered.resolve(failed(APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT]))
-        )
+
+        def refuse(code: ErrorCode) -> None:
+            try:
+                refusal = failed(APPEND_ERRORS.get(code, code))
+            except Exception as error:  # the response has no field for an error
+                answered.fail(error)
+            else:
+                answered.resolve(refusal)
+
+        timer = self._timers.call_later(self._timeout_ms, lambda: refuse(ErrorCode.REQUEST_TIMED_OUT))
 
         def on_safe(done: Deferred[list[None]]) -> None:
             timer.cancel()
@@ -71,7 +78,7 @@ class CommitGate:
                 if code is ErrorCode.UNKNOWN_SERVER_ERROR:
                     answered.fail(error)
                 else:
-                    answered.resolve(failed(APPEND_ERRORS.get(code, code)))
+                    refuse(code)
             else:
                 answered.resolve(response)
 

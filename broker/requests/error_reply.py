@@ -22,6 +22,8 @@ from protocol.schema import UNSET, Api, Array, Field, Struct, StructType
 _BOTH = (ELECT_LEADERS.key, ALTER_PARTITION_REASSIGNMENTS.key, DESCRIBE_USER_SCRAM_CREDENTIALS.key)
 # Responses of these repeat the items, as in Kafka, though the items have no error code.
 _REPEATED = (LIST_PARTITION_REASSIGNMENTS.key,)
+# The second is that of AddPartitionsToTxn.
+_ERROR_CODES = ("error_code", "partition_error_code")
 # The names of a partition's number, which may differ between the request and the response of one API.
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 
@@ -51,8 +53,9 @@ def _fill(
 ) -> bool:
     """Set `code` in a struct, or else in the structs of its arrays. Returns whether there was a field for it."""
     fields = [field for field in target.struct_type.fields if version in field.versions]
-    if any(field.name == "error_code" for field in fields):
-        target.error_code = code
+    named = next((field.name for field in fields if field.name in _ERROR_CODES), None)
+    if named is not None:
+        setattr(target, named, code)
         if any(field.name == "error_message" and version in field.nullable for field in fields):
             target.error_message = message
         return True
@@ -94,7 +97,7 @@ def _holds_error(kind: StructType, version: int) -> bool:
     for field in kind.fields:
         if version in field.versions:
             element = _element(field)
-            if field.name == "error_code" or (element is not None and _holds_error(element, version)):
+            if field.name in _ERROR_CODES or (element is not None and _holds_error(element, version)):
                 return True
     return False
 

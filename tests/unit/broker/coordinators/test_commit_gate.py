@@ -9,6 +9,7 @@ import pytest
 
 from broker.coordinators.commit_gate import CommitGate
 from broker.coordinators.runtime import CoordinatorRuntime
+from broker.requests.error_code_map import NotCommitted
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
@@ -95,6 +96,24 @@ def test_wait_for_the_flush_is_limited(gate: CommitGate, loop: FakeLoop) -> None
     loop.advance(1)
     assert code(reply) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     flush.resolve(None)
+
+
+def test_wait_fails_where_the_response_has_no_error(gate: CommitGate, loop: FakeLoop) -> None:
+    """The connection is closed then; the timer does not fail."""
+
+    def failed(code: ErrorCode) -> Struct:
+        raise NotCommitted(code)
+
+    begun(gate, 1)
+    late = gate.answer([1], ANSWER, failed)
+    flush = begun(gate, 2)
+    offline = gate.answer([2], ANSWER, failed)
+    flush.fail(LogOffline("/data", "disk on fire"))
+    loop.advance(100)
+    for reply, code in ((late, ErrorCode.COORDINATOR_NOT_AVAILABLE), (offline, ErrorCode.NOT_COORDINATOR)):
+        assert isinstance(reply, Deferred)
+        with pytest.raises(NotCommitted, match=code.name):
+            reply.result()
 
 
 def test_response_in_time_leaves_no_timer(gate: CommitGate, loop: FakeLoop) -> None:

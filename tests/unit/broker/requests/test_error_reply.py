@@ -4,6 +4,7 @@ import pytest
 
 from broker.requests.error_reply import error_reply
 from protocol.error_codes import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -56,6 +57,11 @@ def test_an_error_for_each_partition():
     )
     (topic,) = error_reply(OFFSET_COMMIT, 8, request, CODE).topics
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
+
+    request = ADD_PARTITIONS_TO_TXN.request(v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[4])])
+    (topic,) = error_reply(ADD_PARTITIONS_TO_TXN, 3, request, CODE).results_by_topic_v3_and_below
+    assert topic.name == "t"
+    assert [(each.partition_index, each.partition_error_code) for each in topic.results_by_partition] == [(4, CODE)]
 
 
 def test_items_are_repeated_beside_a_top_level_error():
