@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from broker.access.authentication.delegation_tokens import DelegationTokens
     from broker.console.process import Console
     from broker.coordinators.share.own_appends import OwnAppends
+    from broker.coordinators.share.states import AllShareStates
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.partition import Partition
@@ -43,6 +44,7 @@ class CoordinatorProcess(Broker):
     delegation_tokens: DelegationTokens
     client_metrics: ClientMetrics
     producer_ids: ProducerIds
+    share_states: AllShareStates
 
     def __init__(
         self,
@@ -81,8 +83,8 @@ class CoordinatorProcess(Broker):
             durability=self.durability,
         )
         self.share_coordinator = ShareCoordinator(environment)
-        self.share_states = self.share_coordinator
-        self.groups = GroupCoordinator(environment, controller, self.share_coordinator)
+        self.share_states = self._share_states()
+        self.groups = GroupCoordinator(environment, controller, self.share_states)
         self.markers = PartitionMarkers(self.partitions, self.appends, self.durability, clock, self.groups.log_at)
         self.end_offsets = PartitionEndOffsets(self.partitions)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, self._marker_writer())
@@ -92,13 +94,17 @@ class CoordinatorProcess(Broker):
         """Return the writer of markers to all partitions. `markers` writes to those of this process."""
         return self.markers
 
+    def _share_states(self) -> AllShareStates:
+        """Return the states of all share-partitions. `share_coordinator` stores those of this broker."""
+        return self.share_coordinator
+
     @property
     def own_appends(self) -> OwnAppends:
         return self.partition_appends
 
     @cached_property
     def shares(self) -> ShareServices:
-        return share_services(self.services, self.share_coordinator, lambda: self.own_appends, self.dead_letter_counts)
+        return share_services(self.services, self.share_states, lambda: self.own_appends, self.dead_letter_counts)
 
     def _start_coordinators(self) -> None:
         self.share_coordinator.start()

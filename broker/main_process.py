@@ -192,6 +192,7 @@ class MainProcess(CoordinatorProcess):
             transactions=self.transactions,
             producer_ids=self.producer_ids,
             share_coordinator=self.share_coordinator,
+            share_states=self.share_states,
             end_offsets=self.end_offsets,
         )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker.coordinators.share.fetch_services import ShareFetchServices
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
+    from broker.coordinators.share.states import AllShareStates
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.coordinators.transaction.producer_ids import ProducerIds
@@ -99,6 +100,7 @@ class MainServices(msgspec.Struct, frozen=True, kw_only=True):
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     share_coordinator: ShareCoordinator
+    share_states: AllShareStates
     end_offsets: EndOffsets
 
 
@@ -120,6 +122,7 @@ class MemberServices(msgspec.Struct, frozen=True, kw_only=True):
     transactions: TransactionCoordinator
     producer_ids: ProducerIds
     share_coordinator: ShareCoordinator
+    share_states: AllShareStates
     end_offsets: EndOffsets
 
 

@@ -26,8 +26,8 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.states import AllShareStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
 
@@ -40,7 +40,7 @@ def alter_share_group_offsets(
     metadata: MetadataCache,
     config: BrokerConfig,
     groups: GroupCoordinator,
-    share_coordinator: ShareCoordinator,
+    share_states: AllShareStates,
     share_partitions: SharePartitions,
 ) -> Reply:
     if not serves_share_groups(metadata, config):
@@ -55,19 +55,27 @@ def alter_share_group_offsets(
             return refused(shard)
         offsets = known_offsets(image, request)
         try:
-            failed = groups.share_states.alter_offsets(shard, request.group_id, offsets)
+            altered = groups.share_states.alter_offsets(shard, request.group_id, offsets)
         except Refused as refusal:
             return refused(refusal.code, refusal.message)
-        for topic_id, (_, wanted) in offsets.items():
-            share_partitions.forget(request.group_id, topic_id, wanted)
-        keys = (
-            ShareKey(request.group_id, topic_id, partition).coordinator_key
-            for topic_id, (_, wanted) in offsets.items()
-            for partition in wanted
-        )
-        return share_coordinator.after_commit(keys, answer(image, request, offsets, failed), refused)
 
-    return groups.with_topic(lambda: share_coordinator.with_topic(serve))
+        def finish() -> Reply:
+            try:
+                failed = altered.result()
+            except Refused as refusal:
+                return refused(refusal.code, refusal.message)
+            for topic_id, (_, wanted) in offsets.items():
+                share_partitions.forget(request.group_id, topic_id, wanted)
+            keys = (
+                ShareKey(request.group_id, topic_id, partition).coordinator_key
+                for topic_id, (_, wanted) in offsets.items()
+                for partition in wanted
+            )
+            return share_states.after_commit(keys, answer(image, request, offsets, failed), refused)
+
+        return group_states.once(altered, finish)
+
+    return groups.with_topic(lambda: share_states.with_topic(serve))
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

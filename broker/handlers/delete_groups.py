@@ -20,6 +20,7 @@ from coordinator.group.share.offsets import topics_of
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS, DeletableGroupResult
 from protocol.schema import Struct
+from runtime.deferred import Deferred, after, gather
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
@@ -36,9 +37,15 @@ def delete_groups(
     def answer(codes: Mapping[str, ErrorCode]) -> Struct:
         return answer_of(codes, ctx.api_version)
 
-    codes = {group_id: delete(groups, share_partitions, group_id) for group_id in dict.fromkeys(request.groups_names)}
-    unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
-    return groups.after_commit(unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
+    deleted = {group_id: delete(groups, share_partitions, group_id) for group_id in dict.fromkeys(request.groups_names)}
+
+    def finish() -> Reply:
+        codes = {group_id: each.result() if isinstance(each, Deferred) else each for group_id, each in deleted.items()}
+        unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
+        return groups.after_commit(unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
+
+    pending = [each for each in deleted.values() if isinstance(each, Deferred)]
+    return after(gather(pending), finish) if pending else finish()
 
 
 def answer_of(codes: Mapping[str, ErrorCode], version: int) -> Struct:
@@ -52,21 +59,34 @@ def answer_of(codes: Mapping[str, ErrorCode], version: int) -> Struct:
     return answer
 
 
-def delete(groups: GroupCoordinator, share_partitions: SharePartitions, group_id: str) -> ErrorCode:
-    """Remove one group."""
+def delete(
+    groups: GroupCoordinator, share_partitions: SharePartitions, group_id: str
+) -> ErrorCode | Deferred[ErrorCode]:
+    """Remove one group. Returns a Deferred where another broker deletes states of it first."""
     shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return shard
     sharing = shard.share(group_id)
-    if sharing is not None and sharing.is_empty and (topics := topics_of(sharing)):
-        try:
-            failed = groups.share_states.delete_offsets(shard, group_id, topics, keep_noted=True)
-        except Refused as refusal:
-            return refusal.code
+    if sharing is None or not sharing.is_empty or not (topics := topics_of(sharing)):
+        return delete_from_log(groups, group_id)
+    try:
+        deleted = groups.share_states.delete_offsets(shard, group_id, topics, keep_noted=True)
+    except Refused as refusal:
+        return refusal.code
+
+    def finish() -> ErrorCode:
         for topic_id in topics:
             share_partitions.forget(group_id, topic_id)
-        if failed:
-            return next(iter(failed.values())).code
+        failed = deleted.result()
+        return next(iter(failed.values())).code if failed else delete_from_log(groups, group_id)
+
+    return finish() if deleted.done else after(deleted, finish, even_if_cancelled=True)
+
+
+def delete_from_log(groups: GroupCoordinator, group_id: str) -> ErrorCode:
+    shard = groups.at(group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
     effects: GroupEffects = Effects()
     code = delete_group(shard, group_id, effects)
     return groups.run(shard, effects) if code is ErrorCode.NONE else code

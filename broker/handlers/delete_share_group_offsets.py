@@ -21,8 +21,8 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.states import AllShareStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
 
@@ -35,7 +35,7 @@ def delete_share_group_offsets(
     metadata: MetadataCache,
     config: BrokerConfig,
     groups: GroupCoordinator,
-    share_coordinator: ShareCoordinator,
+    share_states: AllShareStates,
     share_partitions: SharePartitions,
 ) -> Reply:
     if not serves_share_groups(metadata, config):
@@ -47,7 +47,6 @@ def delete_share_group_offsets(
     shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return refused(shard)
-    results: dict[str, Struct] = {}
     errors: list[Struct] = []
     known: dict[bytes, str] = {}
     try:
@@ -64,21 +63,34 @@ def delete_share_group_offsets(
                 errors.append(result_of(name, code, "There is no offset information to delete."))
             else:
                 known[topic.topic_id] = name
-        failed = groups.share_states.delete_offsets(shard, group_id, known) if known else {}
+        if not known:
+            return DELETE_SHARE_GROUP_OFFSETS.response(responses=errors)
+        deleted = groups.share_states.delete_offsets(shard, group_id, known)
     except Refused as refusal:
         return refused(refusal.code, refusal.message)
-    for topic_id, name in known.items():
-        results[name] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
-        if topic_id in failed:
-            results[name].error_code, results[name].error_message = failed[topic_id].code, failed[topic_id].message
-        share_partitions.forget(group_id, topic_id)
-    response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results.values(), *errors])
-    keys = (
-        ShareKey(group_id, topic_id, partition).coordinator_key
-        for topic_id, name in known.items()
-        for partition in image.topics_by_name[name].partitions
-    )
-    return share_coordinator.after_commit(keys, response, refused)
+
+    def finish() -> Reply:
+        results: list[Struct] = []
+        try:
+            failed = deleted.result()
+        except Refused as refusal:
+            return refused(refusal.code, refusal.message)
+        for topic_id, name in known.items():
+            result = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
+            if topic_id in failed:
+                result.error_code, result.error_message = failed[topic_id].code, failed[topic_id].message
+            results.append(result)
+            share_partitions.forget(group_id, topic_id)
+        response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results, *errors])
+        keys = (
+            ShareKey(group_id, topic_id, partition).coordinator_key
+            for topic_id in known
+            for partition in partitions[topic_id]
+        )
+        return share_states.after_commit(keys, response, refused)
+
+    partitions = {topic_id: list(image.topics_by_name[name].partitions) for topic_id, name in known.items()}
+    return group_states.once(deleted, finish)
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

@@ -28,11 +28,11 @@ from protocol.messages.describe_share_group_offsets import (
 )
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
-from runtime.deferred import Deferred, settled
+from runtime.deferred import Deferred, after, settled
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.states import AllShareStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
 
@@ -43,7 +43,7 @@ class Needs(NamedTuple):
     image: MetadataImage
     is_served: bool
     groups: GroupCoordinator
-    share_coordinator: ShareCoordinator
+    share_states: AllShareStates
     end_offsets: EndOffsets
 
 
@@ -55,17 +55,17 @@ def describe_share_group_offsets(
     metadata: MetadataCache,
     config: BrokerConfig,
     groups: GroupCoordinator,
-    share_coordinator: ShareCoordinator,
+    share_states: AllShareStates,
     end_offsets: EndOffsets,
 ) -> Reply:
-    needs = Needs(metadata.image, serves_share_groups(metadata, config), groups, share_coordinator, end_offsets)
-    pending: list[Deferred[int]] = []
+    needs = Needs(metadata.image, serves_share_groups(metadata, config), groups, share_states, end_offsets)
+    pending: list[Deferred[None]] = []
     found = [describe_group(ctx, needs, asked, pending) for asked in request.groups]
     response = DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=found)
     return settled(pending).then(lambda _: response) if pending else response
 
 
-def describe_group(ctx: RequestContext, needs: Needs, asked: Struct, pending: list[Deferred[int]]) -> Struct:
+def describe_group(ctx: RequestContext, needs: Needs, asked: Struct, pending: list[Deferred[None]]) -> Struct:
     """Describe the requested topics, or all of the group. Adds offsets that other processes have to `pending`."""
     group_id = asked.group_id
     if not needs.is_served:
@@ -114,27 +114,57 @@ def topic_id_of(image: MetadataImage, name: str) -> bytes:
 
 
 def describe_partition(
-    ctx: RequestContext, needs: Needs, group_id: str, name: str, index: int, pending: list[Deferred[int]]
+    ctx: RequestContext, needs: Needs, group_id: str, name: str, index: int, pending: list[Deferred[None]]
 ) -> Struct:
     """Describe the start offset and the lag of one partition."""
     answer = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNINITIALIZED)
     topic = needs.image.topic(name)
     if topic is None or index not in topic.partitions:
         return answer
+    described = _described(ctx, needs, answer, ShareKey(group_id, topic.topic_id, index), name)
+    if described is not None:
+        pending.append(described)
+    return answer
+
+
+def _described(ctx: RequestContext, needs: Needs, answer: Struct, share: ShareKey, name: str) -> Deferred[None] | None:
+    """Set the start offset and the lag in an answer. Returns a Deferred if another process has one of them."""
     try:
-        state = needs.share_coordinator.summarize(ShareKey(group_id, topic.topic_id, index))
+        found = needs.share_states.summarize(share)
     except Refused as refusal:
-        if refusal.code is not ErrorCode.NOT_COORDINATOR:  # in that case no group has any state yet
-            answer.error_code, answer.error_message = refusal.code, refusal.message
-        return answer
+        set_error(answer, refusal)
+        return None
+    if not isinstance(found, Deferred):
+        return set_state(ctx, needs, answer, found, name)
+
+    def finish() -> Deferred[None] | None:
+        try:
+            state = found.result()
+        except Refused as refusal:
+            set_error(answer, refusal)
+            return None
+        return set_state(ctx, needs, answer, state, name)
+
+    return after(settled([found]), finish)
+
+
+def set_error(answer: Struct, refusal: Refused) -> None:
+    if refusal.code is not ErrorCode.NOT_COORDINATOR:  # in that case no group has any state yet
+        answer.error_code, answer.error_message = refusal.code, refusal.message
+
+
+def set_state(ctx: RequestContext, needs: Needs, answer: Struct, state: ShareState, name: str) -> Deferred[None] | None:
+    """Set the start offset, and the lag once the partition's end is known."""
     answer.start_offset = state.start_offset
     answer.leader_epoch = state.leader_epoch
     is_counted = state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT
-    if ctx.api_version >= 1 and is_counted:
-        end = needs.end_offsets.end_offset(name, index)
-        pending += [] if end.done else [end]
-        end.add_done_callback(lambda done: set_lag(answer, state, done))
-    return answer
+    if ctx.api_version < 1 or not is_counted:
+        return None
+    end = needs.end_offsets.end_offset(name, answer.partition_index)
+    if end.done:
+        set_lag(answer, state, end)
+        return None
+    return after(settled([end]), lambda: set_lag(answer, state, end))
 
 
 def set_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.coordinator_process import CoordinatorProcess
@@ -15,8 +16,11 @@ from broker.membership.committed_answers import (
 )
 from broker.membership.peer_markers import PeerMarkers
 from broker.membership.peer_requests import PeerRequests
+from broker.membership.peer_share_states import PeerShareStates
 from broker.membership.peer_verifier import PeerVerifier
+from broker.membership.share_state_requests import ShareStateRequests
 from broker.membership.txn_offset_commits import VerifiedCommits
+from metadata.topic_names import SHARE_GROUP_STATE
 from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from broker.membership.peers import Peers
     from broker.replicas.partition import Partition
     from broker.requests.served_api import ServedApi
+    from broker.services import ShareServices
     from metadata.replay import Delta
 
 
@@ -33,6 +38,7 @@ class CoordinatingMember(CoordinatorProcess):
 
     peers: Peers
     _requests: PeerRequests | None = None
+    _share_requests: ShareStateRequests
 
     def coordinate(self, partition: Partition) -> None:
         """Load what the coordinators keep in a partition, which this broker leads from now on."""
@@ -43,20 +49,43 @@ class CoordinatingMember(CoordinatorProcess):
     # -- other brokers -------------------------------------------------------------------------------------------------
 
     def _wire_coordinators(self, controller: GroupController) -> None:
-        requests = self._requests = PeerRequests(self.peers, f"broker-{self.config.node_id}-transactions")
+        requests = self._requests = PeerRequests(self.peers, f"broker-{self.config.node_id}-coordinators")
         super()._wire_coordinators(controller)
         image = self.metadata.image
         self.verifier = PeerVerifier(
             self.config, image, self.verifier, requests, self.partitions, self.clock, self.timers
         )
 
-        self.metadata.on_change(self._retry_markers)
+        self.metadata.on_change(self._retry_requests)
 
-    def _retry_markers(self, delta: Delta) -> None:
-        """Write the markers that wait for partitions with another leader, once this broker has followed the change."""
+    def _retry_requests(self, delta: Delta) -> None:
+        """Repeat the requests that wait for partitions with another leader, once this broker follows the change."""
         moved = {(topic.name, index) for (_, index), topic in delta.changed_partitions.items()}
         if moved:
             self.loop.call_soon(self.transactions.retry_markers, moved.__contains__)
+        if any(name == SHARE_GROUP_STATE for name, _ in moved):
+            self.loop.call_soon(self._share_requests.coordinators_moved)
+
+    def _share_states(self) -> PeerShareStates:
+        assert self._requests is not None
+        config, own = self.config, self.share_coordinator
+        requests = self._share_requests = ShareStateRequests(
+            config.node_id,
+            self.metadata.image,
+            own,
+            self._requests,
+            self.clock,
+            self.timers,
+            self.loop.call_soon,
+            config.get_int("request.timeout.ms"),
+        )
+        return PeerShareStates(requests, own, self.timers)
+
+    @cached_property
+    def shares(self) -> ShareServices:
+        services = super().shares
+        services.share_partitions.drop_states_of_empty_groups()
+        return services
 
     def _marker_writer(self) -> MarkerWriter:
         assert self._requests is not None

@@ -297,6 +297,7 @@ class MemberProcess(CoordinatingMember):
             transactions=self.transactions,
             producer_ids=self.producer_ids,
             share_coordinator=self.share_coordinator,
+            share_states=self.share_states,
             end_offsets=self.end_offsets,
         )
 

@@ -32,8 +32,8 @@ from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.share.group_states import ShareGroupStates
+    from broker.coordinators.share.states import AllShareStates
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
 
@@ -87,7 +87,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
     """The group coordinator. `at(group_id)` returns the shard to decide on, `run` carries a decision out."""
 
     def __init__(
-        self, environment: CoordinatorEnvironment, controller: GroupController, share_states: ShareCoordinator
+        self, environment: CoordinatorEnvironment, controller: GroupController, share_states: AllShareStates
     ) -> None:
         config = environment.config
         super().__init__(
@@ -101,14 +101,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         self.settings = read_settings(config)
         self.cluster = ClusterView(environment.metadata, controller, config)
         self.streams_topics = StreamsTopics(controller, environment.clock.monotonic_ms)
-        self._share_coordinator = share_states
+        self._all_share_states = share_states
 
     @cached_property
     def share_states(self) -> ShareGroupStates:
         """The states of share groups' partitions; created for the first share group."""
         from broker.coordinators.share.group_states import ShareGroupStates
 
-        return ShareGroupStates(self, self._share_coordinator, self._environment.metadata)
+        return ShareGroupStates(self, self._all_share_states, self._environment.metadata)
 
     def start(self) -> None:
         super().start()

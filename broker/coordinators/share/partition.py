@@ -88,6 +88,11 @@ class InFlight:
         return self.end_offset
 
     @property
+    def is_in_use(self) -> bool:
+        """Whether a member has acquired records, or dead letters are being written."""
+        return any(run.state in (RecordState.ACQUIRED, RecordState.ARCHIVING) for _, run in self.runs())
+
+    @property
     def in_flight_count(self) -> int:
         """The number of records from the first to the last that is not final, as Kafka counts it."""
         return self.end_offset - self.start_offset

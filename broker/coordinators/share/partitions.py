@@ -104,6 +104,7 @@ class SharePartitions:
         self._states = states
         self._dead_letters = dead_letters
         self._letter_writer: DeadLetterWriter | None = None
+        self._drops_states = False
         self._forget_listeners: list[Callable[[str, bytes, Collection[int] | None], None]] = []
         metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
@@ -372,8 +373,20 @@ class SharePartitions:
         else:
             self._watch(share)
 
+    def drop_states_of_empty_groups(self) -> None:
+        """From now on, drop the states of a group when its last session on this broker ends, as Kafka does.
+
+        Another broker may change the states of an empty group (AlterShareGroupOffsets).
+        """
+        self._drops_states = True
+
     def _session_ended(self, session: ShareSession) -> None:
         self.release(session.key)
+        group_id = session.key.group_id
+        if self._drops_states and not self.sessions.has_group(group_id):
+            for share in [each for each in self._live.values() if each.key.group_id == group_id]:
+                if not share.in_flight.is_in_use:
+                    self._drop(share)
 
     def release(self, key: SessionKey) -> None:
         """Make the records of a member that has left available again."""

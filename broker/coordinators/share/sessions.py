@@ -83,6 +83,10 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def has_group(self, group_id: str) -> bool:
+        """Return whether any member of a group has a session."""
+        return any(key.group_id == group_id for key in self._sessions)
+
     def fetch(
         self,
         key: SessionKey,

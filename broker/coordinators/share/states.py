@@ -40,3 +40,25 @@ class ShareStates(Protocol):
 
     def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
         """Return `response` once the writes for these keys are on disk, where flush.messages asks for that."""
+
+
+class AllShareStates(ShareStates, Protocol):
+    """The states of share-partitions for the group coordinator, whichever broker stores them."""
+
+    def initialize(self, share: ShareKey, state_epoch: int, start_offset: int) -> Deferred[None] | None:
+        """Create the state of a share-partition, or reset it. Returns a Deferred where another broker stores it.
+
+        Raises, or fails with, Refused: FENCED_STATE_EPOCH, INVALID_REQUEST, and the errors of `read` and `write`.
+        """
+
+    def delete(self, share: ShareKey) -> Deferred[None] | None:
+        """Delete the state. Returns a Deferred where another broker stores it. Raises, or fails with, Refused."""
+
+    def summarize(self, share: ShareKey) -> ShareState | Deferred[ShareState]:
+        """Return the state without its batches, whatever the leader epoch is. Raises, or fails with, Refused.
+
+        A share-partition without a state has start offset -1. NOT_COORDINATOR: no share-partition has a state yet.
+        """
+
+    def with_topic(self, serve: Callable[[], Reply]) -> Reply:
+        """Call `serve()`, after creating the share coordinator's topic if it is missing."""
