@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from broker.coordinators.share.states import AllShareStates
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.replicas.end_offsets import EndOffsets
     from broker.replicas.partition import Partition
 
 
@@ -86,7 +87,7 @@ class CoordinatorProcess(Broker):
         self.share_states = self._share_states()
         self.groups = GroupCoordinator(environment, controller, self.share_states)
         self.markers = PartitionMarkers(self.partitions, self.appends, self.durability, clock, self.groups.log_at)
-        self.end_offsets = PartitionEndOffsets(self.partitions)
+        self.end_offsets: EndOffsets = PartitionEndOffsets(self.partitions)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, self._marker_writer())
         self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
 

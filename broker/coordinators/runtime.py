@@ -55,6 +55,8 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
 
     S: the shards; R: their records; K: the keys of deadlines.
 
+    `shard_log` is the class of the shards' logs.
+
     Args:
         topic: the internal topic, created when it is first needed.
         noun: what a shard stores ("group"), for log lines.
@@ -62,6 +64,8 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         load_buffer_bytes: the most that loading reads at a time.
         write_timeout_ms: how long a response waits for its write to reach the disk, if it has to wait.
     """
+
+    shard_log: type[ShardLog[S, R]] = ShardLog
 
     def __init__(
         self,
@@ -219,7 +223,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         if partition is None or not partition.online or index in self._failed:
             return None
         shard = self.new_shard(index)
-        found = self._logs[index] = ShardLog(partition, shard, self._environment.clock, self._codec, self._noun)
+        found = self._logs[index] = self.shard_log(partition, shard, self._environment.clock, self._codec, self._noun)
         if not found.loaded:
             self._loading.append(found)
             self._load_soon()
@@ -270,7 +274,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """
         index = self.index_of(key)
         found = None if index is None else self._logs.get(index)
-        safe = None if found is None else self._environment.durability.relied_on(found.partition)
+        safe = None if found is None else found.relied_on(self._environment.durability, key)
         return once_safe(safe, serve, failed)
 
     def waits_for_commit(self, shard: S) -> bool:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
@@ -22,6 +22,10 @@ from storage.append.header_validation import AppendOrigin
 from storage.append.result import AppendResult
 from storage.log.partition_log import PartitionLog
 from storage.segment.segment import Segment
+
+if TYPE_CHECKING:
+    from broker.replicas.durability import Durability
+    from runtime.deferred import Deferred
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +84,10 @@ class ShardLog(Generic[S, R]):
         self._clock = clock
         self._codec = codec
         self._noun = noun
+
+    def relied_on(self, durability: Durability, key: str | None) -> Deferred[None] | None:
+        """Return the wait until what is known of a key, or of all keys, may be relied on; None if it may already."""
+        return durability.relied_on(self.partition)
 
     # -- writing ----------------------------------------------------------------------------------------------------
 

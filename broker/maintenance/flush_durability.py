@@ -25,7 +25,7 @@ class FlushDurability:
             failed.fail(error)
             return failed
 
-    def relied_on(self, partition: Partition) -> Deferred[None] | None:
+    def relied_on(self, partition: Partition, end_offset: int | None = None) -> Deferred[None] | None:
         return self._background.forced(partition.log)
 
     def may_wait(self, partition: Partition) -> bool:

@@ -1,12 +1,13 @@
 """Answers of coordinators that wait until all in-sync replicas have the state behind them.
 
 Apache Kafka's coordinators answer a request once the records behind the answer are committed. Here the answer itself
-waits, whatever it is: of a write, of a read, or of a member of a group that was parked.
+waits, whatever it is: of a write, of a read, or of a member of a group that was parked. It waits for the last record
+of its own group, transaction or share-partition (committed_shard_log.py), not for those of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.coordinators.commit_gate import CommitGate
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from broker.requests.context import RequestContext
     from runtime.timers import Timers
 
-Keys = Callable[[Struct], Iterable[str]]
+#: Returns the keys of a request; None for all keys of the broker.
+Keys = Callable[[Struct], Iterable[str] | None]
 
 
 def _one(name: str) -> Keys:
@@ -63,6 +65,14 @@ def _shared(request: Struct) -> Iterable[str]:
     ]
 
 
+def _described_shares(request: Struct) -> Iterable[str]:
+    return [each.group_id for each in request.groups]
+
+
+def _all(request: Struct) -> None:
+    """Return None: the answer lists all keys."""
+
+
 _GROUP = _one("group_id")
 #: The groups of each request.
 OF_GROUPS: Mapping[int, Keys] = {
@@ -82,6 +92,11 @@ OF_GROUPS: Mapping[int, Keys] = {
     ApiKey.STREAMS_GROUP_HEARTBEAT: _GROUP,
     ApiKey.STREAMS_GROUP_DESCRIBE: _many("group_ids"),
     ApiKey.TXN_OFFSET_COMMIT: _GROUP,
+    ApiKey.LIST_GROUPS: _all,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _described_shares,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _GROUP,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _GROUP,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _GROUP,
 }
 #: The transactional ids of each request.
 OF_TRANSACTIONS: Mapping[int, Keys] = {
@@ -90,6 +105,7 @@ OF_TRANSACTIONS: Mapping[int, Keys] = {
     ApiKey.ADD_OFFSETS_TO_TXN: _of_producer,
     ApiKey.END_TXN: _of_producer,
     ApiKey.DESCRIBE_TRANSACTIONS: _many("transactional_ids"),
+    ApiKey.LIST_TRANSACTIONS: _all,
 }
 #: The share-partitions of each request of another broker.
 OF_SHARES: Mapping[int, Keys] = {
@@ -113,19 +129,27 @@ class CommittedAnswers(NamedTuple):
     timers: Timers
     timeout_ms: int
 
-    def when_committed(self, keys: Iterable[str], answer: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
-        """Return the answer once the logs of the keys are committed up to their ends of now."""
+    def when_committed(
+        self, keys: Iterable[str] | None, answer: Struct, failed: Callable[[ErrorCode], Struct]
+    ) -> Reply:
+        """Return the answer once the last records of now of these keys, or of all, are committed."""
         gate = CommitGate(self.timers, self.timeout_ms)
-        indexes = set()
-        for key in keys:
-            found = self.coordinator.log_of(key)
-            if isinstance(found, ErrorCode):
-                continue
-            safe = self.durability.relied_on(found.partition)
+        waits = 0
+        for safe in self._waits(keys):
             if safe is not None:
-                gate.begun(found.partition.index, safe)
-                indexes.add(found.partition.index)
-        return gate.answer(indexes, answer, failed)
+                gate.begun(waits, safe)
+                waits += 1
+        return gate.answer(range(waits), answer, failed)
+
+    def _waits(self, keys: Iterable[str] | None) -> Iterator[Deferred[None] | None]:
+        if keys is None:
+            for log in self.coordinator.loaded_logs():
+                yield log.relied_on(self.durability, None)
+            return
+        for key in dict.fromkeys(keys):
+            found = self.coordinator.log_of(key)
+            if not isinstance(found, ErrorCode):
+                yield found.relied_on(self.durability, key)
 
 
 class CommittedApi(ServedApi):
@@ -165,7 +189,9 @@ class CommittedApi(ServedApi):
         def serve(ctx: RequestContext, request: Struct) -> Reply:
             if not bound:
                 bound.append(bind(declared, self._services()))
-            keys = tuple(self._keys(request))  # a handler may change the request
+            keys = self._keys(request)
+            if keys is not None:
+                keys = tuple(keys)  # a handler may change the request
 
             def failed(code: ErrorCode) -> Struct:
                 refused = error_reply(ctx.api, ctx.api_version, request, code)

@@ -14,6 +14,8 @@ from broker.membership.committed_answers import (
     CommittedAnswers,
     CommittedApi,
 )
+from broker.membership.committed_shard_log import CommittedShardLog
+from broker.membership.peer_end_offsets import PeerEndOffsets
 from broker.membership.peer_markers import PeerMarkers
 from broker.membership.peer_requests import PeerRequests
 from broker.membership.peer_share_states import PeerShareStates
@@ -51,11 +53,14 @@ class CoordinatingMember(CoordinatorProcess):
     def _wire_coordinators(self, controller: GroupController) -> None:
         requests = self._requests = PeerRequests(self.peers, f"broker-{self.config.node_id}-coordinators")
         super()._wire_coordinators(controller)
+        for coordinator in (self.groups, self.transactions, self.share_coordinator):
+            coordinator.shard_log = CommittedShardLog
         image = self.metadata.image
         self.verifier = PeerVerifier(
             self.config, image, self.verifier, requests, self.partitions, self.clock, self.timers
         )
 
+        self.end_offsets = PeerEndOffsets(self.config.node_id, image, self.partitions, requests, self.loop.call_soon)
         self.metadata.on_change(self._retry_requests)
 
     def _retry_requests(self, delta: Delta) -> None:

@@ -25,8 +25,10 @@ class Durability(Protocol):
         Fails with LogOffline, or with the reason why other replicas do not have them.
         """
 
-    def relied_on(self, partition: Partition) -> Deferred[None] | None:
+    def relied_on(self, partition: Partition, end_offset: int | None = None) -> Deferred[None] | None:
         """Return a Deferred of the time when all records appended so far may be relied on; None if they are already.
+
+        With `end_offset` those below it are enough.
 
         Fails as `acknowledged`. Raises LogOffline.
         """

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from broker.process.placement import worker_of
+from metadata.partition_registration import NO_LEADER
 from protocol.schema import Struct
 
 if TYPE_CHECKING:
@@ -41,11 +42,18 @@ class WorkerView:
                     setattr(each, name, [one + worker if one == node_id else one for one in ids])
 
     def other_leader(self, topic: str | None, partition: int) -> tuple[int, int] | None:
-        """Return (id of the worker, leader epoch) of a partition that another process has; else None (KIP-951)."""
+        """Return (id, leader epoch) of the worker or broker that has a partition, if it is another one (KIP-951).
+
+        Otherwise, and while no broker leads it, return None.
+        """
         if topic is None or not self._partitions.is_elsewhere(topic, partition):
             return None
         config = self._config
         found = self._metadata.image.topics_by_name[topic].partitions[partition]
+        if found.leader != config.node_id:
+            return None if found.leader == NO_LEADER else (found.leader, found.leader_epoch)
+        if config.num_workers == 1:
+            return None  # this broker follows the change that makes it the leader
         return config.node_id + worker_of(topic, partition, config.num_workers), found.leader_epoch
 
     def ids_meant(self, topic: str, partition: int, seen: Sequence[int]) -> tuple[int, ...]:

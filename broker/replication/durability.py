@@ -37,12 +37,13 @@ class ReplicatedDurability:
             waits.append(partition.when_committed(result.last_offset + 1, timeout_ms))
         return _all(waits)
 
-    def relied_on(self, partition: Partition) -> Deferred[None] | None:
-        flushed = self._flushes.relied_on(partition)
+    def relied_on(self, partition: Partition, end_offset: int | None = None) -> Deferred[None] | None:
+        flushed = self._flushes.relied_on(partition, end_offset)
         log = partition.log
-        if not isinstance(partition, ReplicatedPartition) or log.high_watermark >= log.log_end_offset:
+        wanted = log.log_end_offset if end_offset is None else end_offset
+        if not isinstance(partition, ReplicatedPartition) or log.high_watermark >= wanted:
             return flushed
-        committed = partition.when_committed(log.log_end_offset, self._timeout_ms)
+        committed = partition.when_committed(wanted, self._timeout_ms)
         return committed if flushed is None else _all([committed, flushed])
 
     def may_wait(self, partition: Partition) -> bool:

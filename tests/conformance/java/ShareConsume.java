@@ -1,20 +1,25 @@
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.utils.internals.Exit;
 
 /**
  * Reads as a member of a share group, prints each record as "partition:offset:value:delivery count", and ends after
- * COUNT records, or when it is told to stop where COUNT is 0. Says "member" once it has asked for records.
+ * COUNT records, or when it is told to stop where COUNT is 0. Says "member" once it has asked for records, and
+ * "=topic/value" of each record, and "+topic/value" once the broker has taken its acknowledgement.
  *
- * Arguments: BOOTSTRAP TOPIC GROUP COUNT implicit|accept|release|reject [PROPERTY=VALUE ...]: what it says of records.
+ * Arguments: BOOTSTRAP TOPIC[,TOPIC...] GROUP COUNT implicit|accept|release|reject [PROPERTY=VALUE ...]: what it says of records.
  */
 public final class ShareConsume {
     private ShareConsume() {
@@ -32,16 +37,21 @@ public final class ShareConsume {
         KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(properties);
         Exit.addShutdownHook("stop", consumer::wakeup);
         try (consumer) {
-            consumer.subscribe(List.of(args[1]));
+            consumer.subscribe(List.of(args[1].split(",")));
             for (int seen = 0, polls = 0; count == 0 || seen < count; polls++) {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofSeconds(1));
                 for (ConsumerRecord<String, String> record : records) {
+                    System.out.println("=" + record.topic() + "/" + record.value());
                     System.out.println(record.partition() + ":" + record.offset() + ":" + record.value() + ":" + record.deliveryCount().get());
                     if (!how.equals("implicit"))
                         consumer.acknowledge(record, AcknowledgeType.valueOf(how.toUpperCase()));
                 }
                 seen += records.count();
-                consumer.commitSync();
+                Map<TopicIdPartition, Optional<KafkaException>> refused = consumer.commitSync();
+                refused.values().removeIf(Optional::isEmpty);
+                for (ConsumerRecord<String, String> record : records)
+                    if (refused.keySet().stream().noneMatch(each -> each.partition() == record.partition() && each.topic().equals(record.topic())))
+                        System.out.println("+" + record.topic() + "/" + record.value());
                 if (polls == 0)
                     System.out.println("member");
             }

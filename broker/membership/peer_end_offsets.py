@@ -1,0 +1,127 @@
+"""End offsets of partitions that other brokers lead: Kafka's NetworkPartitionMetadataClient (KIP-1226)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.network.outbound_errors import OutboundError
+from broker.replicas.end_offsets import PartitionEndOffsets
+from coordinator.group.refused import Refused
+from metadata.partition_registration import NO_LEADER
+from protocol.client_session import Response
+from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from runtime.deferred import Deferred, settled
+from storage.checkpoints import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.membership.peer_requests import BrokerRequests
+    from broker.replicas.partitions import Partitions
+    from metadata.image import MetadataImage
+    from protocol.schema import Struct
+
+#: ListOffsets: a consumer asks, for the end.
+_CONSUMER, _LATEST = -1, -1
+_Asked = dict[TopicPartition, Deferred[int]]
+
+
+class PeerEndOffsets:
+    """Asks the leader of a partition, whichever broker it is.
+
+    The partitions of one turn of the loop that have the same leader are one request.
+
+    Args:
+        own: those of the partitions that this broker leads.
+        call_soon: calls a function in the next turn of the loop.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        image: MetadataImage,
+        partitions: Partitions,
+        peers: BrokerRequests,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._node_id = node_id
+        self._image = image
+        self._own = PartitionEndOffsets(partitions)
+        self._peers = peers
+        self._call_soon = call_soon
+        self._waiting: dict[int, _Asked] = {}
+        self.known_ends: Mapping[TopicPartition, int] = {}
+
+    def end_offset(self, topic: str, partition: int) -> Deferred[int]:
+        """Resolve to the high watermark.
+
+        Fails with Refused: the leader's code, LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION if it does not answer.
+        """
+        leader = self._leader(topic, partition)
+        if leader in (None, self._node_id):
+            return self._own.end_offset(topic, partition)
+        if leader == NO_LEADER:
+            failed: Deferred[int] = Deferred()
+            failed.fail(_refusal(ErrorCode.LEADER_NOT_AVAILABLE))
+            return failed
+        if not self._waiting:
+            self._call_soon(self._send)
+        asked = self._waiting.setdefault(leader, {})
+        return asked.setdefault((topic, partition), Deferred())
+
+    def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
+        """Ask the other leaders for the high watermarks of those of these partitions that they lead."""
+        asked = {each: self.end_offset(*each) for each in places if self._leader(*each) not in (None, self._node_id)}
+
+        def keep(_: None) -> None:
+            known: dict[TopicPartition, int] = {}
+            for place, ended in asked.items():
+                try:
+                    known[place] = ended.result()
+                except Refused:
+                    continue  # the lag is not known meanwhile
+            self.known_ends = known
+
+        return settled(list(asked.values())).then(keep)
+
+    def _leader(self, topic: str, partition: int) -> int | None:
+        found = self._image.topic(topic)
+        registration = None if found is None else found.partitions.get(partition)
+        return None if registration is None else registration.leader
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for broker_id, asked in waiting.items():
+            topics: dict[str, list[Struct]] = {}
+            for topic, partition in asked:
+                wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+                topics.setdefault(topic, []).append(wanted)
+            request = LIST_OFFSETS.request(
+                replica_id=_CONSUMER,
+                topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+            )
+            self._peers.request(broker_id, LIST_OFFSETS, request).add_done_callback(partial(self._take, asked))
+
+    def _take(self, asked: _Asked, done: Deferred[Response]) -> None:
+        found: dict[tuple[str, int], Struct] = {}
+        missing = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            for topic in done.result().fields.topics:
+                for each in topic.partitions:
+                    found[topic.name, each.partition_index] = each
+        except (OutboundError, ProtocolError, EncodeError):
+            missing = ErrorCode.NETWORK_EXCEPTION
+        for place, ended in asked.items():
+            answered = found.get(place)
+            code = missing if answered is None else ErrorCode(answered.error_code)
+            if answered is None or code is not ErrorCode.NONE:
+                ended.fail(_refusal(code))
+            else:
+                ended.resolve(answered.offset)
+
+
+def _refusal(code: ErrorCode) -> Refused:
+    return Refused(code, code.text)
