@@ -149,7 +149,7 @@ def lags(java: JavaRunner, brokers: str, group: str) -> dict[str, str]:
 
 
 class Outage:
-    """What happens to a broker until it comes back."""
+    """A broker is away: killed, stopped in order, or frozen beyond its session."""
 
     def __init__(self, how: str, broker: RunningBroker) -> None:
         self._how = how
