@@ -16,7 +16,14 @@ from tests.support.java import java_command, kafka_classpath
 from tests.support.wire import WireClient
 
 IDS = (1, 2, 3)
-_REPLICATED = {**PROPERTIES, "min.insync.replicas": "2", "offsets.topic.replication.factor": "3"}
+#: A broker on a busy machine keeps its session and its place in the ISR for so long.
+SESSION_S = 30
+_REPLICATED = {
+    **PROPERTIES,
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "replica.lag.time.max.ms": f"{SESSION_S}000",
+}
 
 
 def _member(node_id: int, port: int, controller_port: int) -> dict[str, str]:
@@ -49,6 +56,7 @@ class Controller(_Kafka):
             **_member(self.node_id, self.port, self.port),
             "process.roles": "controller",
             "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "broker.session.timeout.ms": f"{SESSION_S}000",
         }
 
 
