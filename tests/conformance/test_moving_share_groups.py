@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
-from tests.conformance.test_membership import _SECURED, KafkaController, OtherBroker
 from tests.conformance.test_replicas import OURS, THEIRS, create, produce
+from tests.integration.membership.kafka_nodes import SECURED, KafkaController, OtherBroker
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
@@ -54,7 +54,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaContro
 @pytest.fixture(scope="module")
 def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
     port = free_port()
-    properties = {**_SECURED, **_SETTINGS, "listeners": f"PLAINTEXT://{HOST}:{port}"}
+    properties = {**SECURED, **_SETTINGS, "listeners": f"PLAINTEXT://{HOST}:{port}"}
     with MemberBroker(tmp_path_factory.mktemp("member"), controller.port, properties, port=port) as member:
         yield member
 
