@@ -1,4 +1,4 @@
-"""Share groups of a cluster of both kinds: each of their coordinators and leaders is on either kind, and moves."""
+"""Coordinators in a cluster of both kinds: share groups with parts on both, and groups whose replicas are too few."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import os
 import signal
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import ElectionType, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from protocol.error_codes import ErrorCode
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
-from protocol.schema import Struct
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.schema import Api, Struct
 from tests.conformance.test_replicas import OURS, THEIRS, create, produce
-from tests.integration.membership.kafka_nodes import SECURED, KafkaController, OtherBroker
+from tests.integration.membership.kafka_nodes import OtherBroker, Pair, brokers_of_both_kinds
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import HOST, KafkaBroker, RunningBroker
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.java import JavaRunner, Program
-from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
 _SETTINGS = {
@@ -37,40 +42,26 @@ COUNT = 40
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 
 
-class Other(OtherBroker):
-    """Apache Kafka, whose share groups settle fast."""
-
-    def __init__(self, directory: Path, controller_port: int) -> None:
-        self._controller_port = controller_port
-        KafkaBroker.__init__(self, directory, _SETTINGS)
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with brokers_of_both_kinds(tmp_path_factory.mktemp, _SETTINGS, _SETTINGS) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
-    with KafkaController(tmp_path_factory.mktemp("controller")) as controller:
-        yield controller
+def member(pair: Pair) -> MemberBroker:
+    return pair.member
 
 
 @pytest.fixture(scope="module")
-def member(controller: KafkaController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
-    port = free_port()
-    properties = {**SECURED, **_SETTINGS, "listeners": f"PLAINTEXT://{HOST}:{port}"}
-    with MemberBroker(tmp_path_factory.mktemp("member"), controller.port, properties, port=port) as member:
-        yield member
+def other(pair: Pair) -> OtherBroker:
+    return pair.other
 
 
 @pytest.fixture(scope="module")
-def other(
-    controller: KafkaController, member: MemberBroker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OtherBroker]:
-    with Other(tmp_path_factory.mktemp("other"), controller.port) as other:
-        yield other
-
-
-@pytest.fixture(scope="module")
-def admin(member: MemberBroker, other: OtherBroker) -> AdminClient:
+def admin(pair: Pair) -> AdminClient:
     """A client of a cluster whose internal topics have two partitions. Each broker leads one of each."""
-    admin = AdminClient({"bootstrap.servers": f"{member.bootstrap},{other.bootstrap}"})
+    admin = AdminClient({"bootstrap.servers": pair.bootstrap})
     for name in ("__consumer_offsets", "__share_group_state"):
         config = {"min.insync.replicas": "1", "cleanup.policy": "compact" if name == "__consumer_offsets" else "delete"}
         topic = NewTopic(name, replica_assignment=[[OURS, THEIRS], [THEIRS, OURS]], num_partitions=2, config=config)
@@ -235,3 +226,99 @@ def again(program: Program) -> list[str]:
         elif line[0] == "=" and line[1:] in done:
             found.append(line[1:])
     return found
+
+
+# -- too few replicas --------------------------------------------------------------------------------------------------
+
+
+class Groups:
+    """Clients of three groups in one partition of __consumer_offsets: with members, with offsets alone, a new one."""
+
+    def __init__(self, broker: RunningBroker, ids: Sequence[str], topic: str) -> None:
+        self._broker = broker
+        self._with_members, self._with_offsets, self._new = ids
+        self._topic = topic
+        self._epoch = 0
+
+    def answers(self) -> list[object]:
+        """Return what each request is answered: first those that write, then those that do not."""
+        return [
+            self.commit(7),
+            self.beat("second", 0),
+            self.join(),
+            self.beat("first", self._epoch),
+            self.fetch(),
+            self.is_listed(),
+        ]
+
+    def beat(self, member_id: str, epoch: int) -> str:
+        """Send a member's heartbeat; one of epoch 0 joins."""
+        joins = {"subscribed_topic_names": [self._topic], "topic_partitions": [], "rebalance_timeout_ms": 60_000}
+        answer = self._call(
+            CONSUMER_GROUP_HEARTBEAT,
+            1,
+            group_id=self._with_members,
+            member_id=member_id,
+            member_epoch=epoch,
+            **({} if epoch else joins),
+        )
+        if member_id == "first":
+            self._epoch = answer.member_epoch
+        return ErrorCode(answer.error_code).name
+
+    def join(self) -> str:
+        """Join a new classic group."""
+        timeouts = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 30_000}
+        protocols = [{"name": "range", "metadata": b""}]
+        named = {"member_id": "", "protocol_type": "consumer", "protocols": protocols}
+        return ErrorCode(self._call(JOIN_GROUP, 3, group_id=self._new, **timeouts, **named).error_code).name
+
+    def commit(self, offset: int) -> str:
+        partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        topics = [{"name": self._topic, "partitions": [partition]}]
+        answer = self._call(OFFSET_COMMIT, 8, group_id=self._with_offsets, topics=topics)
+        return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+    def fetch(self) -> tuple[str, int]:
+        (group,) = self._call(OFFSET_FETCH, 8, groups=[{"group_id": self._with_offsets, "topics": None}]).groups
+        return ErrorCode(group.error_code).name, group.topics[0].partitions[0].committed_offset
+
+    def is_listed(self) -> tuple[str, bool]:
+        answer = self._call(LIST_GROUPS, 5)
+        return ErrorCode(answer.error_code).name, self._with_offsets in {each.group_id for each in answer.groups}
+
+    def _call(self, api: Api, version: int, **fields: Any) -> Any:
+        with WireClient(HOST, self._broker.port) as client:
+            return client.call(api, version, **fields)
+
+
+def configure(admin: AdminClient, topic: str, key: str, value: str) -> None:
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+@pytest.mark.parametrize("coordinator", [OURS, THEIRS])
+def test_groups_whose_replicas_are_too_few(
+    member: MemberBroker, other: OtherBroker, admin: AdminClient, coordinator: int
+) -> None:
+    """Nothing is written; groups whose records were committed before go on."""
+    leading, following = (member, other) if coordinator == OURS else (other, member)
+    topic = create(admin, coordinator, least=1)
+    groups = Groups(leading, [group_at(coordinator, admin) for _ in range(3)], topic)
+    eventually(lambda: groups.commit(5), equal_to="NONE")
+    assert groups.beat("first", 0) == "NONE"
+    configure(admin, "__consumer_offsets", "min.insync.replicas", "2")
+    outage = Outage("frozen", following)
+    outage.begin()
+    try:
+        eventually(partial(in_sync, leading, ["__consumer_offsets"]), equal_to={(coordinator,)})
+        assert groups.answers() == [*["COORDINATOR_NOT_AVAILABLE"] * 3, "NONE", ("NONE", 5), ("NONE", True)]
+    finally:
+        outage.end()
+        configure(admin, "__consumer_offsets", "min.insync.replicas", "1")
+    eventually(partial(in_sync, leading, ["__consumer_offsets"]), equal_to={(OURS, THEIRS)})
+    places = [TopicPartition("__consumer_offsets", index) for index in range(2)]
+    admin.elect_leaders(ElectionType.PREFERRED, places).result(30)
+    assert eventually(lambda: groups.answers()[0], equal_to="NONE") == "NONE"
+    assert groups.fetch() == ("NONE", 7)
