@@ -1,9 +1,7 @@
 """Files and directories that the broker's user may not read, as after root has restored a backup.
 
 As with Apache Kafka 4.4.0 on the same directories, a start is refused if the metadata directory is concerned, and
-otherwise the log directory is offline, with the path as the reason. Indexes are the exception: records are served
-without them, while Kafka takes the directory offline. No file of a
-partition changes.
+otherwise the log directory is offline, with the path as the reason. No file of a partition changes.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from metadata.registration import assign_directories
 from metadata.replica_placement import new_partition
 from protocol.messages.cluster_metadata import TopicRecord
 from storage.errors import LogOffline, StorageError
-from tests.support.logs import append, batch, opened, read_all
+from tests.support.logs import T0, append, batch, opened, read_all
 from tests.support.nodes import contents, write
 
 _NOBODY = 65534
@@ -100,13 +98,40 @@ def test_unreadable_data_takes_its_directory_offline(root: Path, path: str) -> N
     node.close(5000)
 
 
+def _many(root: Path) -> None:
+    """Let a stopped broker have a log with entries in its indexes."""
+    node = start(root)
+    for number in range(1, 30):
+        append(opened(node.logs, "in-b"), batch(b"%d" % number * 500, timestamp=T0 + number))
+    node.close(3500)
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_records_are_served_without_a_readable_index(root: Path, suffix: str) -> None:
-    (root / f"{_SEGMENT}{suffix}").chmod(0)
+def test_unreadable_index_takes_its_directory_offline_when_it_is_needed(root: Path, suffix: str) -> None:
+    """Apache Kafka opens all indexes at the start."""
+    _many(root)
+    index = root / f"{_SEGMENT}{suffix}"
+    index.chmod(0)
+    node = start(root)
+
+    with pytest.raises(LogOffline, match=f"{suffix}'"):
+        opened(node.logs, "in-b").offset_for_timestamp(T0 + 25)
+    node.close(4000)
+
+    index.chmod(0o600)
+    node = start(root)
+    assert len(read_all(opened(node.logs, "in-b"), 25)) == 5
+    node.close(5000)
+
+
+def test_records_are_served_without_the_file_of_the_topic_id(root: Path) -> None:
+    """The metadata log has the id, too."""
+    _many(root)
+    (root / "b/in-b-0/partition.metadata").chmod(0)
 
     node = start(root)
 
-    assert [record.value for record in read_all(opened(node.logs, "in-b"))] == [b"in-b"]
+    assert len(read_all(opened(node.logs, "in-b"), 25)) == 5
     node.close(4000)
 
 
