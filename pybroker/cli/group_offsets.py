@@ -219,6 +219,8 @@ def _reset(
 
 def _places(session: Session, topics: Sequence[TopicPartitions] | None, committed: Mapping[Place, int]) -> list[Place]:
     """Return the named partitions, or those with an offset of the group. Raises CommandError for a missing one."""
+    from confluent_kafka import KafkaError
+
     from pybroker.cli.topics import describe
 
     if not topics:
@@ -227,7 +229,8 @@ def _places(session: Session, topics: Sequence[TopicPartitions] | None, committe
     for wanted in topics:
         for partition in wanted.partitions:
             if (wanted.topic, partition) not in there:
-                raise CommandError(f"{wanted.topic}: there is no partition {partition}")
+                code = KafkaError.UNKNOWN_TOPIC_OR_PART
+                raise CommandError(f"{wanted.topic}: there is no partition {partition}", code)
     return [place for place in there if any(wanted.has(place) for wanted in topics)]
 
 

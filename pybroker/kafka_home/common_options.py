@@ -15,7 +15,8 @@ class Command:
     """One run of a pybroker command.
 
     `stdin` is its input, if it reads a secret. `question`: it runs only if the user answers y. `failure` is the tool's
-    exit code if the command fails; a wrong command line always has 1.
+    exit code if the command fails; a wrong command line always has 1, and so have the broker's errors with the codes
+    `wrong_line_errors`.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Command:
     stdin: str | None = None
     question: str = ""
     failure: int = 1
+    wrong_line_errors: tuple[int, ...] = ()
 
 
 class CannotTranslate(Exception):

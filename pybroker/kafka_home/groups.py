@@ -17,6 +17,8 @@ _SCOPES = ("--all-topics", "--topic", "--from-file")
 _GROUPS = ("--all-groups", "--group")
 _ACTIONS = ("list", "describe", "delete", "delete-offsets", "reset-offsets")
 _INTERNAL_TOPICS = ("--delete-internal-topic", "--delete-all-internal-topics")
+#: The error code UNKNOWN_TOPIC_OR_PARTITION.
+_UNKNOWN_TOPIC = 3
 _SHARE_TARGETS = ("--to-current", "--to-datetime", "--to-earliest", "--to-latest", "--to-offset", "--from-file")
 
 
@@ -52,7 +54,10 @@ def share_groups(arguments: Sequence[str]) -> list[Command]:
 
 
 def streams_groups(arguments: Sequence[str]) -> list[Command]:
-    """Return a `pybroker groups` for streams groups. A failure has exit code 0, except that of a description."""
+    """Return a `pybroker groups` for streams groups.
+
+    A failure has exit code 0, except that of a description, and that of offsets in a topic that does not exist.
+    """
     action, words, rest = _typed("kafka-streams-groups", arguments)
     rest = [re.sub("^--(all-)?input-topic", r"--\1topic", word) for word in rest]
     if action in ("describe", "delete"):
@@ -65,7 +70,14 @@ def streams_groups(arguments: Sequence[str]) -> list[Command]:
             raise BadCommandLine(f"{' and '.join(_INTERNAL_TOPICS)} take --execute")
     if action == "delete-offsets":
         _require(action, rest, ("--group",), ("--topic", "--all-topics"))
-    return [Command("groups", [*_of_type(action, "streams"), *rest, *words], failure=int(action == "describe"))]
+    return [
+        Command(
+            "groups",
+            [*_of_type(action, "streams"), *rest, *words],
+            failure=int(action == "describe"),
+            wrong_line_errors=(_UNKNOWN_TOPIC,) if action == "reset-offsets" else (),
+        )
+    ]
 
 
 def _typed(tool: str, arguments: Sequence[str]) -> tuple[str, list[str], list[str]]:

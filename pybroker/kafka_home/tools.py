@@ -130,7 +130,13 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
                 return 0
             if command.stdin is not None:
                 sys.stdin = io.StringIO(command.stdin)
-            exit_code: int = import_module(COMMANDS[command.name].module).main(command.arguments)
+            module = import_module(COMMANDS[command.name].module)
+            if command.wrong_line_errors:
+                from pybroker.cli.client.command import run as run_client
+
+                exit_code = run_client(module.command_line(), command.arguments, command.wrong_line_errors)
+            else:
+                exit_code = module.main(command.arguments)
             if exit_code == _FAILED:
                 return command.failure
             if exit_code != 0:

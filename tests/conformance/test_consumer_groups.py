@@ -12,6 +12,7 @@ from tests.conformance.consumer_session import ConsumerSession
 from tests.conformance.migration_scenarios import classic_into_consumers, no_upgrade, static_migration, upgrade
 from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
+from tests.support.java import KAFKA_LINE
 
 #: Targets are computed at once and members live long, so that answers do not depend on time; limits are small enough to
 #: reach.
@@ -191,8 +192,9 @@ def assignors(s: ConsumerSession, t: str) -> Iterator[Any]:
     yield s.join("c", [t], server_assignor="uniform")
     yield s.describe()
     yield s.beat("a", 2, {t: [0, 1, 2, 3]})
-    yield s.beat("b", 3, {}, server_assignor="range")
-    yield s.describe()
+    if KAFKA_LINE >= (4, 4):  # the table of earlier releases has another order
+        yield s.beat("b", 3, {}, server_assignor="range")
+        yield s.describe()
 
 
 def regexes(s: ConsumerSession, t: str) -> Iterator[Any]:
@@ -329,4 +331,16 @@ def play(broker: RunningBroker, scenario: Scenario, name: str) -> list[Any]:
 def test_answers_are_those_of_kafka(pair: tuple[RunningBroker, RunningBroker], scenario: Scenario, name: str) -> None:
     ours, kafka = (play(broker, scenario, name) for broker in pair)
     for step, (answer, expected) in enumerate(zip(ours, kafka, strict=True), 1):
-        assert answer == expected, f"step {step}"
+        assert _common(answer) == _common(expected), f"step {step}"
+
+
+def _common(answer: Any) -> Any:
+    """Return what both releases of Apache Kafka answer.
+
+    Since 4.4 a group's assignment has the group's epoch also when no member is left, and limits have other messages.
+    """
+    if KAFKA_LINE >= (4, 4):
+        return answer
+    if isinstance(answer, dict):
+        return {key: value for key, value in answer.items() if key not in ("epoch", "epochs")}
+    return answer[0] if isinstance(answer, tuple) else answer

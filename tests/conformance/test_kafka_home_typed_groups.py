@@ -84,6 +84,8 @@ STREAMS = [
     f"{RESET} --input-topic read:1,2 --to-latest --execute",
     f"{RESET} --to-offset 1 --execute",
     f"{RESET} --input-topic other --to-offset 1 --execute",
+    f"{RESET} --input-topic nothing --to-offset 1 --execute",
+    f"{RESET} --input-topic read:9 --to-offset 1 --execute",
     f"{RESET} --input-topic read --execute",
     f"{RESET} --input-topic read --to-earliest --execute --dry-run",
     f"{RESET} --input-topic read --to-earliest --dry-run --delete-internal-topic plain-a-changelog",

@@ -12,7 +12,7 @@ import pytest
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.eventually import eventually
-from tests.support.java import JavaRunner
+from tests.support.java import KAFKA_LINE, JavaRunner
 from tests.support.pairs import Pair
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_changes, wait_for_topic
@@ -260,8 +260,8 @@ def test_state_apis_as_in_kafka(pair: Pair, name: str) -> None:
                 client.read(leader_epoch=4),
                 client.summarize(),
                 client.write(7, 4, -1, (16, 16, 4, 1), done=0),
-                client.write(7, -1, 2, (3, 4, 2, 1)),
-                client.read(leader_epoch=-1),
+                # earlier releases do not refuse negative epochs
+                *([client.write(7, -1, 2, (3, 4, 2, 1)), client.read(leader_epoch=-1)] if KAFKA_LINE >= (4, 4) else []),
             ]
 
     same(pair, play)
@@ -341,6 +341,8 @@ def test_tools_print_the_same(pair: Pair, java: JavaRunner) -> None:
         for step in TOOL_STEPS:
             done = java.run(SHARE_GROUPS, *at, *shlex.split(step))
             text = normalised(pair.plain(broker, done.stdout + done.stderr))
+            if KAFKA_LINE < (4, 4):  # the assignment epoch of a group without members is that of the group since 4.4
+                text = re.sub(r"(Empty \d+) \d+", r"\1", text)
             lines.append(f"{step}\n{_in_order(text)}")
         return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from importlib.util import find_spec
 
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -14,8 +14,11 @@ from pybroker.cli.terminal_escape import escape_controls
 _HOW_TO_INSTALL = "pip install '.[client]' in the folder of pybroker's sources"
 
 
-def run(parser: ClientParser, arguments: Sequence[str]) -> int:
-    """Run the command line, and return the exit code. An error is one line on standard error."""
+def run(parser: ClientParser, arguments: Sequence[str], wrong_line_errors: Container[int | None] = ()) -> int:
+    """Run the command line, and return the exit code. An error is one line on standard error.
+
+    Errors of the broker with the codes `wrong_line_errors` count as those of the command line.
+    """
     options = parser.parse(arguments)
     if find_spec("confluent_kafka") is None:
         return _refuse(parser, f"it needs a client: {_HOW_TO_INSTALL}", 1)
@@ -30,7 +33,7 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _refuse(parser, str(error), 2)
     except CommandError as error:
-        return _refuse(parser, str(error), 1)
+        return _refuse(parser, str(error), 2 if error.error_code in wrong_line_errors else 1)
     except KafkaException as error:
         return _refuse(parser, str(failed(error)), 1)
     except ModuleNotFoundError as error:  # kafka-python, which some commands need

@@ -78,7 +78,7 @@ class Session:
             raise CommandError(f"{about or self._bootstrap}: no answer within {self.timeout_s:g} s") from None
 
     def wait_for_all(self, futures: Mapping[str, Future[T]]) -> dict[str, T]:
-        """Wait for several responses, by name. Raises the first error after all have arrived."""
+        """Wait for several responses, by name. Raises CommandError with all errors, and their code if all have one."""
         answers: dict[str, T] = {}
         problems: list[CommandError] = []
         for name, future in futures.items():
@@ -87,7 +87,8 @@ class Session:
             except CommandError as error:
                 problems.append(error)
         if problems:
-            raise CommandError("; ".join(map(str, problems)))
+            codes = {error.error_code for error in problems}
+            raise CommandError("; ".join(map(str, problems)), codes.pop() if len(codes) == 1 else None)
         return answers
 
     def partitions(self) -> set[Place]:
