@@ -37,9 +37,11 @@ from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.cordoned_dirs import mark_cordoned
+from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
+from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
@@ -70,13 +72,14 @@ if TYPE_CHECKING:
     from broker.coordinators.transaction.markers import PartitionMarkers
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.external_readers.spark.queries import SparkQueries
-    from broker.maintenance.move_services import AssignFirst, Placements
+    from broker.maintenance.move_services import AssignFirst, MovablePartitions, Placements
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.metrics.observed import MainParts, WorkerCounts
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
+    from broker.requests.client_view import ClientView
     from broker.startup.opened_data import OpenedData
     from controller.quorum import FeatureSource
 
@@ -97,6 +100,8 @@ class Broker(ABC):
     """
 
     number = 0  # the worker's number; 0 is the main process
+    #: Creates the attempts of fetches.
+    fetch_attempt: Callable[..., FetchAttempt] = FetchAttempt
     logs: LogManager
     directory_ids: Mapping[str, bytes]
     missing: Missing
@@ -186,7 +191,7 @@ class Broker(ABC):
             self._data = await self._load_data()
             self._wire()
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
-            self.services = process_services(self, self._endpoints())
+            self.services = process_services(self, self._endpoints(), self._client_view())
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
             self.loop_watch.start()
@@ -222,6 +227,10 @@ class Broker(ABC):
     def _endpoints(self) -> AdvertisedEndpoints:
         """Return the addresses that clients get."""
         return AdvertisedEndpoints(self.config, self.metadata, self.ports)
+
+    def _client_view(self) -> ClientView:
+        """Return the metadata as clients see it."""
+        return WorkerView(self.config, self.metadata, self.partitions)
 
     @abstractmethod
     def _wire(self) -> None:
@@ -273,7 +282,12 @@ class Broker(ABC):
         mark_cordoned(config, data.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
-    def _wire_moves(self, placements: Placements, assign_first: AssignFirst | None = None) -> None:
+    def _wire_moves(
+        self,
+        placements: Placements,
+        assign_first: AssignFirst | None = None,
+        partitions: MovablePartitions | None = None,
+    ) -> None:
         services = MoveServices(
             config=self.config,
             clock=self.clock,
@@ -281,7 +295,7 @@ class Broker(ABC):
             timers=self.timers,
             logs=self.logs,
             directory_ids=self.directory_ids,
-            partitions=self.partitions,
+            partitions=partitions or self.partitions,
             background=self.background,
             cleaner=self.cleaner,
             metadata=self.metadata,

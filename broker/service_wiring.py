@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.replicas.down_conversion import ConversionServices
-from broker.replicas.fetch_attempt import FetchServices
-from broker.replicas.worker_view import WorkerView
+from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
 from broker.services import Services, ShareServices
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
+    from broker.requests.client_view import ClientView
     from broker.requests.dispatcher import Dispatcher
     from config import BrokerConfig
     from controller.quorum import FeatureSource
@@ -63,15 +63,15 @@ class ProcessParts(Protocol):
     verifier: TransactionVerifier
     fetch_sessions: FetchSessions
     time_look_ups: TimeLookUps
+    fetch_attempt: Callable[..., FetchAttempt]
 
     @property
     def markers(self) -> MarkerWriter:
         """Writes the markers of transactions to the partitions of all processes."""
 
 
-def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Services:
+def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints, view: ClientView) -> Services:
     """Return the services of every process that handlers may need."""
-    view = WorkerView(parts.config, parts.metadata, parts.partitions)
     conversion = ConversionServices(parts.appends, parts.conversions, parts.offload, parts.workers, parts.clock)
     fetches = FetchServices(
         parts.config,
@@ -83,6 +83,7 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         endpoints,
         view,
         conversion,
+        parts.fetch_attempt,
     )
     return Services(
         config=parts.config,

@@ -95,6 +95,23 @@ class FetchLimits(NamedTuple):
     backoff_ms: int = 1000
 
 
+class Throttle(Protocol):
+    """A limit of fetched bytes: a `ReplicationThrottle` that knows partitions by their keys."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether there is a limit at all."""
+
+    def applies(self, key: PartitionKey) -> bool:
+        """Return whether a partition is throttled."""
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        """Count the bytes of a throttled partition."""
+
+    def wait_ms(self, now_ms: int) -> int:
+        """Return the ms until throttled partitions may be fetched; 0 if they may now."""
+
+
 class Phase(Enum):
     """The phases of a followed partition."""
 
@@ -107,7 +124,7 @@ class Phase(Enum):
 class Followed:
     """A partition that is followed in one leader epoch."""
 
-    __slots__ = ("delayed_until_ms", "last_error", "leader_epoch", "log", "phase", "reset_at_start")
+    __slots__ = ("delayed_until_ms", "has_committed", "last_error", "leader_epoch", "log", "phase", "reset_at_start")
 
     def __init__(self, log: FollowedLog, leader_epoch: int) -> None:
         self.log = log
@@ -118,6 +135,8 @@ class Followed:
         self.last_error = 0
         #: Whether a reset has found the leader's end above the log's: then the leader's start is asked for.
         self.reset_at_start = False
+        #: Whether the log had all that was committed, by the leader's last response. Then no throttle holds it back.
+        self.has_committed = False
 
     def delay(self, until_ms: int) -> None:
         self.phase, self.delayed_until_ms = Phase.DELAYED, until_ms
@@ -129,9 +148,18 @@ class Fetcher:
     One request at a time: `next_request`, then `answered` or `failed`.
     """
 
-    def __init__(self, node_id: int, broker_epoch: int, limits: FetchLimits | None = None) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        broker_epoch: int,
+        limits: FetchLimits | None = None,
+        throttle: Throttle | None = None,
+    ) -> None:
         self._node_id = node_id
         self.broker_epoch = broker_epoch
+        self._throttle = throttle
+        self._withheld: set[PartitionKey] = set()
+        self._withheld_until_ms = 0
         self.limits = limits or FetchLimits()
         self.partitions: dict[PartitionKey, Followed] = {}
         self._session: FetchSession[PartitionKey] = FetchSession()
@@ -158,12 +186,15 @@ class Fetcher:
         self._end_delays(now_ms)
         if self._session.is_full:
             self._changed.update(self.partitions)
+        self._apply_throttle(now_ms)
         changed, self._changed = self._changed, set()
         for key in changed:
             self._note_wanted(key)
         if not self._wanted and self._session.is_full:
             return None
         asked = self._session.request(self._wanted, changed)
+        if not self._wanted and not asked.forgotten:
+            return None  # a leader answers at once if it is asked for nothing
         topics: dict[bytes, list[Struct]] = {}
         for (topic_id, index), position in asked.partitions.items():
             topics.setdefault(topic_id, []).append(
@@ -195,7 +226,8 @@ class Fetcher:
 
     def wakes_at_ms(self) -> int | None:
         """Return when the next delay ends, or None."""
-        return min((self.partitions[key].delayed_until_ms for key in self._delayed), default=None)
+        ends = [self.partitions[key].delayed_until_ms for key in self._delayed if key in self.partitions]
+        return min([*ends, self._withheld_until_ms] if self._withheld else ends, default=None)
 
     def resetting(self) -> list[tuple[PartitionKey, Followed]]:
         """Return the partitions that need the leader's LATEST offset, or its EARLIEST one if `reset_at_start`."""
@@ -211,9 +243,23 @@ class Fetcher:
                 followed.phase = Phase.FETCHING
                 self._changed.add(key)
 
+    def _apply_throttle(self, now_ms: int) -> None:
+        """Withhold the throttled partitions that are not in sync, as long as the throttle is exceeded."""
+        throttle = self._throttle
+        if throttle is None or not (throttle.is_active or self._withheld):
+            return
+        self._changed |= self._withheld
+        self._withheld.clear()
+        wait_ms = throttle.wait_ms(now_ms) if throttle.is_active else 0
+        if wait_ms > 0:
+            behind = {key for key, each in self.partitions.items() if not each.has_committed and throttle.applies(key)}
+            self._withheld_until_ms = now_ms + wait_ms
+            self._withheld |= behind
+            self._changed |= behind
+
     def _note_wanted(self, key: PartitionKey) -> None:
         followed = self.partitions.get(key)
-        if followed is None or followed.phase is not Phase.FETCHING:
+        if followed is None or followed.phase is not Phase.FETCHING or key in self._withheld:
             self._wanted.pop(key, None)
             return
         log = followed.log
@@ -277,6 +323,9 @@ class Fetcher:
             if data.records:
                 log.append(data.records, followed.leader_epoch)
             log.note_leader(data.high_watermark, data.log_start_offset)
+            followed.has_committed = data.high_watermark <= log.log_end_offset
+            if data.records and self._throttle is not None and self._throttle.applies(key):
+                self._throttle.record(len(data.records), now_ms)
             if data.records and log.log_end_offset == end_offset:  # no whole batch that may be appended
                 self._delay(key, followed, now_ms)
         elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -5,7 +5,8 @@ magic 1; v3 a limit for the whole, and a first batch that is always complete (KI
 log start offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack
 (KIP-392); v12 flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state
 (KIP-903); v16 address of the leader (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not
-served: fetches by followers (no other broker is a replica), reads from tiered storage, preferred replicas.
+served: reads from tiered storage. Fetches of followers and preferred replicas exist in a cluster alone
+(broker/replication/replica_reads.py).
 
 broker/replicas/fetch_attempt.py reads the records and waits for them.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from broker.replicas.fast_path.plain_fetch import NotEnough
 from broker.replicas.fast_path.single_fetch import fetch_single
-from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt
+from broker.replicas.fetch_attempt import READ_COMMITTED
 from broker.replicas.fetch_session import FetchContext
 from broker.replicas.fetched_data import absent_data
 from broker.requests.dispatcher import RequestContext
@@ -47,7 +48,7 @@ def fetch(
         context = fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
         return FetchAnswer(context.error_code, 0, [])
-    attempt = FetchAttempt(fetch_services, ctx, request, context, replica_id)
+    attempt = fetch_services.attempt(fetch_services, ctx, request, context, replica_id)
     if isinstance(begun, NotEnough):
         attempt.note_read(begun)
         return attempt.park(request.max_wait_ms)

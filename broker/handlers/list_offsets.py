@@ -122,7 +122,7 @@ def _answer(
     """Fill in one partition's answer."""
     partition = partitions.get(name, asked.partition_index)
     if partition is None:
-        answer.error_code = partitions.absence(name, asked.partition_index)
+        answer.error_code = partitions.absence(name, asked.partition_index, asked.current_leader_epoch)
         return
     answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:

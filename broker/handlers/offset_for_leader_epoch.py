@@ -39,7 +39,7 @@ def _answer(partitions: Partitions, topic: str, asked: Struct) -> Struct:
     answer = EpochEndOffset(partition=asked.partition)
     partition = partitions.get(topic, asked.partition)
     if partition is None:
-        answer.error_code = partitions.absence(topic, asked.partition)
+        answer.error_code = partitions.absence(topic, asked.partition, asked.current_leader_epoch)
         return answer
     answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:

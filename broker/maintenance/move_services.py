@@ -12,12 +12,22 @@ if TYPE_CHECKING:
     from broker.maintenance.log_cleaner import Cleaner
     from broker.maintenance.log_scheduler import Background
     from broker.metadata_cache import MetadataCache
-    from broker.replicas.partitions import Partitions
+    from broker.replicas.partition import Partition
     from config import BrokerConfig
     from runtime.clock import Clock
     from runtime.deferred import Deferred
     from runtime.timers import Timers
     from storage.log_manager import LogManager
+
+
+class MovablePartitions(Protocol):
+    """The partitions whose logs may move: `Partitions`, and in a cluster those that are followed, too."""
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """Return a partition that is hosted here, or None."""
+
+    def open_now(self, partition: Partition) -> None:
+        """Open a partition's log, whatever other logs wait."""
 
 
 class Placements(Protocol):
@@ -44,7 +54,7 @@ class MoveServices(msgspec.Struct, frozen=True, kw_only=True):
     timers: Timers
     logs: LogManager
     directory_ids: Mapping[str, bytes]
-    partitions: Partitions
+    partitions: MovablePartitions
     background: Background
     cleaner: Cleaner
     metadata: MetadataCache

@@ -6,9 +6,9 @@ no time are there two logs of the partition, or none. The old log is removed onc
 (replaced_log.py). During the move the cleaner leaves the log alone. Retention does not, since a full disk may be the
 reason for the move. The copy takes over the log start offset.
 
-If the partition is deleted, sent elsewhere, or led by another broker, the copy is removed. If a directory fails, the
-copy stays for the next start. An I/O error of a file fails the directory of that file: partitions are often moved away
-from bad disks.
+If the partition is deleted, sent elsewhere, or has its replica on another broker, the copy is removed. If a directory
+fails, the copy stays for the next start. An I/O error of a file fails the directory of that file: partitions are often
+moved away from bad disks.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Move:
         """End the move. The copy stays for the next start."""
         if not self._over:
             self._over = True
-            if self.source.cleaning == self.abandon:
+            if self.source.cleaning == self.interrupt:
                 self.source.cleaning, self.source.copied = None, False
             if self._work is not None:
                 self._work.cancel()
@@ -91,12 +91,27 @@ class Move:
             self.leave()
             self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
 
+    def interrupt(self) -> None:
+        """End the move because the log is closed or truncated. After a truncation it is made again."""
+        if not self._over:
+            self.abandon()
+            self._moves.begin_again(self.source, self.directory)
+
     def is_over(self) -> bool:
-        """Return whether the move is over: a directory has failed, the log was closed, or another broker leads it."""
+        """Return whether the move is over: a directory has failed, the log was closed, or its replica is elsewhere.
+
+        In a cluster this broker may lead the partition after it has followed it, or the reverse.
+        """
         if not (self.source.directory.is_online and self.directory.is_online):
             self.leave()
-        elif self.source.closed or not self.partition.hosted:
+        elif self.source.closed:
             self.abandon()
+        elif not self.partition.hosted:
+            successor = self._moves.services.partitions.get(self.partition.topic, self.partition.index)
+            if successor is not None and successor.open_log is self.source:
+                self.partition = successor
+            else:
+                self.abandon()
         return self._over
 
     def _fail(self, error: Exception) -> None:
@@ -134,12 +149,12 @@ class Move:
         if self.source.cleaning is not None:
             self._after(_WAIT_MS)
             return
-        self.source.cleaning, self.source.copied = self.abandon, True
+        self.source.cleaning, self.source.copied = self.interrupt, True
         self._round()
 
     def _after(self, delay_ms: int) -> None:
         self._moves.services.timers.call_later(
-            delay_ms, self.begin if self.source.cleaning != self.abandon else self._round
+            delay_ms, self.begin if self.source.cleaning != self.interrupt else self._round
         )
 
     def _round(self) -> None:
@@ -268,7 +283,7 @@ class Move:
             append_rest(new, self.source, stored.now_ms)
             if self.source.replicated:
                 new.begin_replication(self.source.high_watermark)
-            new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition accepts it
+            self.partition.note_epoch(new)
         except BaseException:
             if new is not None:
                 new.close_files()

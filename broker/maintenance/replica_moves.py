@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 NICENESS = 10
+#: How long to wait before a copy is made again of a log that was truncated.
+_AGAIN_MS = 100
 #: The most partitions that do not exist yet whose preferred directories are remembered.
 _MOST_PREFERRED = 10_000
 
@@ -142,6 +144,19 @@ class ReplicaMoves:
 
         move = self._moves[partition.topic, partition.index] = Move(self, partition, directory, path)
         move.begin()
+
+    def begin_again(self, log: PartitionLog, directory: LogDirectory) -> None:
+        """Move a log soon whose copy was removed, unless it is closed."""
+        key = log.topic, log.partition
+
+        def again() -> None:
+            partition, name = self.services.partitions.get(*key), future_name(*key, uuid4().hex)
+            if self._closed or partition is None or partition.open_log is not log or log.closed or key in self._moves:
+                return
+            if directory.is_online and log.directory.is_online:
+                self._begin(partition, directory, f"{directory.path}/{name}")
+
+        self.services.timers.call_later(_AGAIN_MS, again)
 
     def discard(self, directory: LogDirectory, path: str, key: Key) -> None:
         """Remove a copy, which may not exist yet."""

@@ -16,12 +16,14 @@ from broker.access.authorization.selection import guard_of
 from broker.console.hosted import bind_console
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
+from broker.membership.cluster_view import ClusterView
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, ControllerClients
 from broker.membership.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints
+from broker.membership.follower_apis import with_followers
 from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
 from broker.membership.lifecycle import MemberLifecycle, report_cordoned
 from broker.membership.metadata_observer import MetadataObserver
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
 
     from broker.network.listener import Listener
     from broker.observability.metrics.observed import MainParts
+    from broker.replication.replica_reads import ReplicaReads
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.client_view import ClientView
     from broker.requests.served_api import ServedApi
     from broker.startup.opened_data import OpenedData
     from storage.log.directory import LogDirectory
@@ -87,10 +91,20 @@ class MemberProcess(CoordinatingMember):
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
-        return self._committed_apis(apis_of_a_member(super()._served_apis()))
+        served = with_followers(
+            apis_of_a_member(super()._served_apis()), lambda: self.dispatcher.services, self._replica_reads
+        )
+        return self._committed_apis(served)
+
+    def _replica_reads(self) -> ReplicaReads:
+        assert self._replication is not None
+        return self._replication.reads
 
     def _endpoints(self) -> AdvertisedEndpoints:
         return RegisteredEndpoints(self.config, self.metadata, self.ports)
+
+    def _client_view(self) -> ClientView:
+        return ClusterView(self.metadata.image)
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -253,8 +267,9 @@ class MemberProcess(CoordinatingMember):
             config, self.metadata, self.partitions, self.controller, data.directory_ids, self.loop.call_soon
         )
         self.publisher.replication = self._replication = self._wire_replication()
+        self.fetch_attempt = self._replication.reads.attempt
         self._committed.publish_to(self.publisher.publish)
-        self._wire_moves(self.controller, self.controller.assign_first)
+        self._wire_moves(self.controller, self.controller.assign_first, self._replication.reads.partitions)
         self._forwarder = EnvelopeForwarder(
             self._channel(),
             self._leader,
@@ -282,9 +297,9 @@ class MemberProcess(CoordinatingMember):
 
     def _wire_replication(self) -> MemberReplication:
         self.durability = ReplicatedDurability(self.durability, self.config.get_int("request.timeout.ms"))
-        image, security = self._committed.image, self._inter_broker_security
-        self.peers = peers = Peers(self.config, image, self.loop, self.timers, security)
-        return MemberReplication(self, peers, self._channel(), self._leader, self._epoch, self._coordinate_no_longer)
+        image, leave = self._committed.image, self._coordinate_no_longer
+        self.peers = Peers(self.config, image, self.loop, self.timers, self._inter_broker_security)
+        return MemberReplication(self, self.peers, self._channel(), self._leader, self._epoch, leave)
 
     def _own_services(self) -> MemberServices:
         assert self._forwarder is not None

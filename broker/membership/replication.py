@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Protocol
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.membership.isr_proposals import IsrProposals
 from broker.membership.peers import Peers
+from broker.process.start_errors import CannotStart
 from broker.replication.leader_fetchers import LeaderFetchers
+from broker.replication.replica_reads import (
+    LEADER_ONLY,
+    RACK_AWARE,
+    SELECTOR_KEY,
+    LedPartitions,
+    ReadablePartitions,
+    ReplicaReads,
+)
 from broker.replication.replicas import Replicas
+from broker.replication.throttles import FollowerThrottle, ReplicationThrottles
 from config import BrokerConfig
 from replication.following import FetchLimits
 from storage.checkpoints import HIGH_WATERMARKS
 
 if TYPE_CHECKING:
     from broker.maintenance.log_scheduler import Background
+    from broker.metadata_cache import MetadataCache
     from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
     from runtime.clock import Clock
@@ -34,6 +45,7 @@ class ReplicationParts(Protocol):
     logs: LogManager
     partitions: Partitions
     background: Background
+    metadata: MetadataCache
 
     def coordinate(self, partition: Partition) -> None:
         """Let the coordinators load what they keep in a partition, which this broker leads from now on."""
@@ -66,6 +78,9 @@ class MemberReplication:
         self.proposals = IsrProposals(
             config.node_id, channel, leader, broker_epoch, timers, lambda answer: self.replicas.take_answer(answer)
         )
+        image = parts.metadata.image
+        self.throttles = ReplicationThrottles(config, image, clock)
+        parts.metadata.on_change(self.throttles.follow)
         timeout_ms = config.get_int("replica.socket.timeout.ms")
         self.fetchers = LeaderFetchers(
             config.node_id,
@@ -76,6 +91,7 @@ class MemberReplication:
             timers,
             _limits(config),
             config.get_int("num.replica.fetchers"),
+            FollowerThrottle(self.throttles.follower, image),
         )
         self.replicas = Replicas(
             config.node_id,
@@ -91,6 +107,8 @@ class MemberReplication:
             on_led=parts.coordinate,
             on_resigned=on_resigned,
         )
+        led, readable = (kind(parts.partitions, self.replicas) for kind in (LedPartitions, ReadablePartitions))
+        self.reads = ReplicaReads(led, readable, image, clock, self.throttles.leader, _selects_racks(config))
 
     def start(self) -> None:
         """Start the timers."""
@@ -111,6 +129,14 @@ class MemberReplication:
                 work()
 
         self._timers.call_later(max(interval_ms, 1), run)
+
+
+def _selects_racks(config: BrokerConfig) -> bool:
+    """Return whether consumers are sent to replicas in their racks. Raises CannotStart for a class of others."""
+    selector = config.get(SELECTOR_KEY)
+    if selector not in (None, LEADER_ONLY, RACK_AWARE):
+        raise CannotStart(f"{SELECTOR_KEY}={selector}: classes are not supported, but for {RACK_AWARE}")
+    return selector == RACK_AWARE
 
 
 def _limits(config: BrokerConfig) -> FetchLimits:

@@ -61,7 +61,7 @@ _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class FetchServices(NamedTuple):
-    """The services that a fetch uses."""
+    """The services that a fetch uses. `attempt` creates the attempt of a request, with the arguments of the class."""
 
     config: BrokerConfig
     clock: Clock
@@ -72,6 +72,7 @@ class FetchServices(NamedTuple):
     endpoints: AdvertisedEndpoints
     client_view: ClientView
     conversion: ConversionServices
+    attempt: Callable[..., FetchAttempt]
 
 
 class FetchAttempt:

@@ -216,8 +216,12 @@ class Partition:
     def swap_log(self, log: PartitionLog) -> None:
         """Use a copy of the log, in another log directory, from now on. Raises LogOffline."""
         self.log = log
-        log.assign_leader_epoch(self.leader_epoch)
+        self.note_epoch(log)
         self._wake(self)
+
+    def note_epoch(self, log: PartitionLog) -> None:
+        """Note in a copy of the log the epoch in which this broker leads, so that it may append there."""
+        log.assign_leader_epoch(self.leader_epoch)
 
     def append(
         self,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from broker.replicas.partition import (
+    NO_LEADER_EPOCH,
     LogOnDemand,
     OfflineLog,
     Partition,
@@ -110,8 +111,11 @@ class Partitions:
         """Whether a process of this broker has the partition."""
         return index in self._by_name.get(topic, ()) or self.is_elsewhere(topic, index)
 
-    def absence(self, topic: str | None, index: int) -> ErrorCode:
-        """Return the error code for a partition that is not hosted here; `topic` is None for an unknown topic id."""
+    def absence(self, topic: str | None, index: int, leader_epoch: int = NO_LEADER_EPOCH) -> ErrorCode:
+        """Return the error code for a partition that is not hosted here; `topic` is None for an unknown topic id.
+
+        `leader_epoch` is the client's. It is compared where the partition is followed (broker/replication).
+        """
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if self.is_elsewhere(topic, index):

@@ -26,10 +26,9 @@ class LocalFollowedLog:
         log: the open log, whose replication has begun.
         checkpoints: those of the log manager; a truncation lowers the recovery point first.
         removals: those of the log manager, for files that a truncation removes.
-        on_advance: called with the log when its high watermark has moved: consumers may read from followers (KIP-392).
     """
 
-    __slots__ = ("_checkpoints", "_clock", "_on_advance", "_removals", "log")
+    __slots__ = ("_checkpoints", "_clock", "_removals", "log", "on_advance")
 
     def __init__(
         self,
@@ -37,13 +36,13 @@ class LocalFollowedLog:
         checkpoints: OffsetCheckpoints,
         removals: Removals,
         clock: Clock,
-        on_advance: Callable[[PartitionLog], None] = lambda log: None,
     ) -> None:
         self.log = log
         self._checkpoints = checkpoints
         self._removals = removals
         self._clock = clock
-        self._on_advance = on_advance
+        #: Called when the high watermark has moved: consumers may read from followers (KIP-392).
+        self.on_advance: Callable[[], None] = lambda: None
 
     @property
     def topic(self) -> str:
@@ -102,7 +101,7 @@ class LocalFollowedLog:
         with self._failing():
             log.advance_high_watermark(high_watermark)
             if log.high_watermark != before:
-                self._on_advance(log)
+                self.on_advance()
             if log_start_offset > log.log_start_offset:
                 with log.directory.offline_on_error():
                     log.raise_log_start(min(log_start_offset, log.high_watermark))

@@ -12,7 +12,7 @@ from zlib import crc32
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.leader_fetcher import LeaderClient, LeaderFetcher
 from metadata.partition_registration import NO_LEADER
-from replication.following import Fetcher, FetchLimits
+from replication.following import Fetcher, FetchLimits, Throttle
 from replication.observing import Endpoint
 from replication.partition_key import PartitionKey
 from runtime.clock import Clock
@@ -37,6 +37,7 @@ class LeaderFetchers:
         broker_epoch: returns the epoch of this broker's registration.
         endpoint_of: returns the address of a broker's inter-broker listener, or None if it is not registered.
         connect: returns a client of a broker, for the fetcher with this number; None without an address.
+        throttle: the limit of fetched bytes, which all fetchers share.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class LeaderFetchers:
         timers: Timers,
         limits: FetchLimits,
         fetchers: int = 1,
+        throttle: Throttle | None = None,
     ) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
@@ -58,6 +60,7 @@ class LeaderFetchers:
         self._timers = timers
         self._limits = limits
         self._count = fetchers
+        self._throttle = throttle
         self._wanted: dict[PartitionKey, _Wanted] = {}
         self._connected: dict[tuple[int, int], _Connected] = {}
 
@@ -126,7 +129,7 @@ class LeaderFetchers:
             client,
             self._clock,
             self._timers,
-            Fetcher(self._node_id, self._broker_epoch(), self._limits),
+            Fetcher(self._node_id, self._broker_epoch(), self._limits, self._throttle),
         )
         self._connected[leader, number] = _Connected(endpoint, fetcher)
         return fetcher

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from broker.replicas.partitions import INTERNAL_TOPICS, Partitions
 from broker.replication.commits import Commits
 from broker.replication.followed_log import LocalFollowedLog
+from broker.replication.followed_partition import FollowedPartition
 from broker.replication.leader_fetchers import LeaderFetchers
 from broker.replication.replicated_partition import ReplicatedPartition
 from metadata.partition_registration import PartitionRegistration
@@ -21,7 +22,7 @@ from protocol.error_codes import ErrorCode
 from replication.isr_changes import Answer
 from replication.leading import Brokers, Proposal
 from replication.partition_key import PartitionKey
-from replication.roles import Action, RoleChange, change_of
+from replication.roles import Action, change_of
 from runtime.clock import Clock
 from runtime.timers import Timers
 from storage.errors import LogOffline
@@ -79,7 +80,7 @@ class Replicas:
         self._known: dict[PartitionKey, PartitionRegistration] = {}
         self._names: dict[PartitionKey, str] = {}
         self.led: dict[PartitionKey, ReplicatedPartition] = {}
-        self.followed: dict[PartitionKey, LocalFollowedLog] = {}
+        self.followed: dict[PartitionKey, FollowedPartition] = {}
 
     # -- changes of the metadata -------------------------------------------------------------------------------------
 
@@ -111,9 +112,11 @@ class Replicas:
             if change.action is Action.LEAD:
                 self._lead(key, registration, config, is_new)
             elif change.action is Action.FOLLOW:
-                self._follow(key, change, config, is_new)
+                self._follow(key, registration, config, is_new)
             elif key in self.led:
                 self.led[key].change(registration)
+            elif key in self.followed:
+                self.followed[key].follow(registration)
         except LogOffline as error:
             log.error("The replica of %s-%d is offline: %s", topic, index, error)
             self._stop(key)
@@ -131,20 +134,20 @@ class Replicas:
             self._fetchers.stop(key)
             if (led := self.led.pop(key, None)) is not None:
                 self._on_resigned(led)
-            self.followed.pop(key, None)
+            self._end_following(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             self._delete_log(key)
 
     def configure(self, topic_id: bytes, config: LogConfig) -> None:
         """Apply a topic's configuration to the replicas that are followed; the registry has those that are led."""
         for key, followed in self.followed.items():
             if key[0] == topic_id:
-                followed.log.config = config
+                followed.log_config = config
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def _lead(self, key: PartitionKey, registration: PartitionRegistration, config: LogConfig, is_new: bool) -> None:
         self._fetchers.stop(key)
-        self.followed.pop(key, None)
+        self._end_following(key)
         led = self.led.get(key)
         if led is not None:
             led.lead_again(registration)
@@ -170,15 +173,23 @@ class Replicas:
             self._on_resigned(before)
         self._on_led(partition)
 
-    def _follow(self, key: PartitionKey, change: RoleChange, config: LogConfig, is_new: bool) -> None:
+    def _follow(self, key: PartitionKey, registration: PartitionRegistration, config: LogConfig, is_new: bool) -> None:
         self._resign(key)
-        followed = self.followed.get(key)
-        if followed is None:
+        partition = self.followed.get(key)
+        if partition is None:
             found = self._open(key, config, is_new)
-            followed = self.followed[key] = LocalFollowedLog(
-                found, self._logs.checkpoints, self._logs.removals, self._clock
-            )
-        self._fetchers.follow(key, followed, change.leader, change.leader_epoch)
+            followed = LocalFollowedLog(found, self._logs.checkpoints, self._logs.removals, self._clock)
+            internal = self._names[key] in INTERNAL_TOPICS
+            partition = FollowedPartition(followed, registration, internal=internal, wake=self._wake)
+            self.followed[key] = partition
+        else:
+            partition.follow(registration)
+        self._fetchers.follow(key, partition.followed, registration.leader, registration.leader_epoch)
+
+    def _end_following(self, key: PartitionKey, absence: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        followed = self.followed.pop(key, None)
+        if followed is not None:
+            followed.leave(absence)
 
     def _open(self, key: PartitionKey, config: LogConfig, is_new: bool) -> PartitionLog:
         """Return the log, with its replication begun. Raises LogOffline."""
@@ -199,7 +210,7 @@ class Replicas:
     def _stop(self, key: PartitionKey) -> None:
         self._fetchers.stop(key)
         self._resign(key)
-        self.followed.pop(key, None)
+        self._end_following(key)
 
     def _remove(self, key: PartitionKey) -> None:
         """Stop, and remove the log as a deleted topic's: the replica has moved to another broker."""
@@ -215,7 +226,12 @@ class Replicas:
         if (led := self.led.get(key)) is not None:
             return led.find_log()
         followed = self.followed.get(key)
-        return None if followed is None else followed.log
+        return None if followed is None else followed.find_log()
+
+    def followed_partition(self, topic: str, index: int) -> FollowedPartition | None:
+        """Return a partition that this broker follows."""
+        topic_id = self._partitions.topic_id(topic)
+        return None if topic_id is None else self.followed.get((topic_id, index))
 
     # -- the ISR -----------------------------------------------------------------------------------------------------
 

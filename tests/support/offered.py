@@ -10,7 +10,7 @@ from typing import Any
 from broker.coordinators.share.fetch_services import ShareFetchServices
 from broker.coordinators.share.requests import ShareRequests
 from broker.replicas.down_conversion import ConversionServices
-from broker.replicas.fetch_attempt import FetchServices
+from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
 from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
@@ -49,6 +49,7 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         _of(broker, "endpoints"),
         _of(broker, "client_view"),
         ConversionServices(broker.appends, broker.conversions, broker.offload, broker.workers, broker.clock),
+        FetchAttempt,
     ),
     "share_requests": lambda broker: ShareRequests(
         broker.guard,

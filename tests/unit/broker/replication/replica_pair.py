@@ -68,8 +68,8 @@ class ReplicaPair:
             logs.checkpoints,
             logs.removals,
             self.follower.clock,
-            lambda log: self.advanced.append(log.high_watermark),
         )
+        self.followed.on_advance = lambda: self.advanced.append(self.log.high_watermark)
         self.client = ClientOf(self.leader)
         self.fetcher = LeaderFetcher(2, lambda: 20, self.client, self.follower.clock, self.follower.timers)
 

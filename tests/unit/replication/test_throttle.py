@@ -1,0 +1,108 @@
+"""The limit of replication, and what a fetcher does while it is exceeded."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.schema import Struct
+from replication.following import Fetcher
+from replication.partition_key import PartitionKey
+from replication.read_replica import ReadableReplica, nearest
+from replication.throttle import UNLIMITED, ReplicationThrottle
+from tests.unit.replication.doubles import MemoryLog
+
+KEY, OTHER = (b"topic-of-16-byte", 0), (b"topic-of-16-byte", 1)
+
+
+def limited(rate: int = 1000) -> ReplicationThrottle:
+    throttle = ReplicationThrottle(1)
+    throttle.set_rate(rate, 0)
+    return throttle
+
+
+def test_no_more_than_the_rate_passes() -> None:
+    """Each take of 700 bytes follows as soon as it may, for 10 s."""
+    throttle, now_ms, passed = limited(), 0, 0
+    while now_ms < 10_000:
+        assert throttle.wait_ms(now_ms) == 0
+        throttle.record(700, now_ms)
+        passed += 700
+        now_ms += throttle.wait_ms(now_ms)
+    assert passed == pytest.approx(10_000, rel=0.1)
+
+
+def test_one_second_may_be_saved() -> None:
+    throttle = limited()
+    throttle.record(1000, 60_000)
+    assert throttle.wait_ms(60_000) == 0
+    throttle.record(1000, 60_000)
+    assert throttle.wait_ms(60_000) == 1001
+
+
+def test_a_higher_rate_shortens_the_wait() -> None:
+    throttle = limited()
+    throttle.record(2000, 0)
+    throttle.set_rate(4000, 0)
+    assert throttle.wait_ms(0) == 501
+    throttle.set_rate(UNLIMITED, 0)
+    assert throttle.wait_ms(0) == 0
+    throttle.set_rate(10, 0)
+    assert throttle.wait_ms(0) == 0  # what passed without a limit is not owed
+
+
+@pytest.mark.parametrize(
+    ("replicas", "applies"),
+    [("*", [True, True]), ("0:1,1:2", [True, False]), ("0:2", [False, False]), ("", [False, False])],
+)
+def test_the_replicas_of_a_topic(replicas: str, applies: list[bool]) -> None:
+    throttle = limited()
+    throttle.set_replicas("t", replicas)
+    assert [throttle.applies("t", index) for index in range(2)] == applies
+    assert throttle.is_active is any(applies)
+    assert not throttle.applies("u", 0)
+
+
+def test_the_nearest_replica() -> None:
+    leader, far = ReadableReplica(1, "a", 9, 0), ReadableReplica(4, "c", 9, 0)
+    behind, late, up = ReadableReplica(2, "b", 8, 0), ReadableReplica(3, "b", 9, 5), ReadableReplica(5, "b", 9, 1)
+    assert nearest("b", leader, [far, behind, late, up]) is up
+    assert nearest("b", leader, [far]) is leader
+    assert nearest("a", leader, [behind, leader._replace(broker_id=6)]) is leader
+    assert nearest("", leader, [behind]) is leader
+
+
+class OneThrottle:
+    """A throttle of one partition, as a fetcher knows it."""
+
+    is_active = True
+
+    def __init__(self, throttle: ReplicationThrottle) -> None:
+        self._throttle = throttle
+        self.record, self.wait_ms = throttle.record, throttle.wait_ms
+
+    def applies(self, key: PartitionKey) -> bool:
+        return key == KEY
+
+
+def asked(request: Struct | None) -> list[int]:
+    return sorted(each.partition for topic in (request.topics if request else ()) for each in topic.partitions)
+
+
+def test_a_fetcher_leaves_throttled_partitions_out_while_it_must() -> None:
+    throttle = limited()
+    fetcher = Fetcher(1, 1, throttle=OneThrottle(throttle))
+    for key in (KEY, OTHER):
+        fetcher.add(key, MemoryLog(), 0)
+    throttle.record(500, 0)
+    assert asked(fetcher.next_request(0)) == [1]
+    assert fetcher.wakes_at_ms() == 501
+    assert asked(fetcher.next_request(501)) == [0, 1]
+
+
+def test_a_fetcher_asks_for_nothing_if_all_is_withheld() -> None:
+    throttle = limited()
+    fetcher = Fetcher(1, 1, throttle=OneThrottle(throttle))
+    fetcher.add(KEY, MemoryLog(), 0)
+    throttle.record(500, 0)
+    assert fetcher.next_request(0) is None
+    assert asked(fetcher.next_request(600)) == [0]
