@@ -107,7 +107,8 @@ class MemberReplication:
             on_led=parts.coordinate,
             on_resigned=on_resigned,
         )
-        led, readable = (kind(parts.partitions, self.replicas) for kind in (LedPartitions, ReadablePartitions))
+        led = LedPartitions(parts.partitions, self.replicas)
+        readable = ReadablePartitions(parts.partitions, self.replicas)
         self.reads = ReplicaReads(led, readable, image, clock, self.throttles.leader, _selects_racks(config))
 
     def start(self) -> None:
