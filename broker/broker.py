@@ -41,7 +41,6 @@ from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
-from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
@@ -79,7 +78,6 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts, WorkerCounts
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
-    from broker.requests.client_view import ClientView
     from broker.startup.opened_data import OpenedData
     from controller.quorum import FeatureSource
 
@@ -191,7 +189,7 @@ class Broker(ABC):
             self._data = await self._load_data()
             self._wire()
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
-            self.services = process_services(self, self._endpoints(), self._client_view())
+            self.services = process_services(self, self._endpoints())
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
             self.loop_watch.start()
@@ -227,10 +225,6 @@ class Broker(ABC):
     def _endpoints(self) -> AdvertisedEndpoints:
         """Return the addresses that clients get."""
         return AdvertisedEndpoints(self.config, self.metadata, self.ports)
-
-    def _client_view(self) -> ClientView:
-        """Return the metadata as clients see it."""
-        return WorkerView(self.config, self.metadata, self.partitions)
 
     @abstractmethod
     def _wire(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
+from broker.replicas.worker_view import WorkerView
 from broker.services import Services, ShareServices
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
-    from broker.requests.client_view import ClientView
     from broker.requests.dispatcher import Dispatcher
     from config import BrokerConfig
     from controller.quorum import FeatureSource
@@ -70,8 +70,9 @@ class ProcessParts(Protocol):
         """Writes the markers of transactions to the partitions of all processes."""
 
 
-def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints, view: ClientView) -> Services:
+def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Services:
     """Return the services of every process that handlers may need."""
+    view = WorkerView(parts.config, parts.metadata, parts.partitions)
     conversion = ConversionServices(parts.appends, parts.conversions, parts.offload, parts.workers, parts.clock)
     fetches = FetchServices(
         parts.config,

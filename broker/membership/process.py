@@ -16,7 +16,6 @@ from broker.access.authorization.selection import guard_of
 from broker.console.hosted import bind_console
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
-from broker.membership.cluster_view import ClusterView
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, ControllerClients
 from broker.membership.coordinating import CoordinatingMember
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts
     from broker.replication.replica_reads import ReplicaReads
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
-    from broker.requests.client_view import ClientView
     from broker.requests.served_api import ServedApi
     from broker.startup.opened_data import OpenedData
     from storage.log.directory import LogDirectory
@@ -102,9 +100,6 @@ class MemberProcess(CoordinatingMember):
 
     def _endpoints(self) -> AdvertisedEndpoints:
         return RegisteredEndpoints(self.config, self.metadata, self.ports)
-
-    def _client_view(self) -> ClientView:
-        return ClusterView(self.metadata.image)
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
