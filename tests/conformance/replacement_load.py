@@ -7,7 +7,14 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from tests.conformance.replaced_brokers import SESSION_MS
 from tests.support.checker import check
@@ -16,6 +23,7 @@ from tests.support.history import History, Partition, ReadAll, read_history
 from tests.support.history_clients import GONE, RDKAFKA, HistoryClient, RdkafkaProducer, RdkafkaReader, place_of
 from tests.support.history_load import MOVED, PLAIN, HistoryLoad
 from tests.support.history_members import PythonMember, RdkafkaMember
+from tests.support.java import JavaRunner
 
 COPY = "copied"
 _PATIENCE_S = 120
@@ -117,10 +125,34 @@ def end_transaction(bootstrap: str, transactional_id: str) -> None:
     Producer({**RDKAFKA, "bootstrap.servers": bootstrap, "transactional.id": transactional_id}).init_transactions(60)
 
 
-class ReplacementLoad(HistoryLoad):
-    """An idempotent and a transactional producer, a reader, groups of both protocols of consumers, and a copier."""
+class ShareReader:
+    """A member of a share group, of Apache Kafka's client, that accepts all records of the topic "plain"."""
 
-    def __init__(self, bootstrap: str, history: History) -> None:
+    def __init__(self, java: JavaRunner, bootstrap: str) -> None:
+        entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.GROUP, "shared", incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.incremental_alter_configs([resource])[resource].result(60)
+        self._program = java.start("ShareConsume", bootstrap, "plain", "shared", "0", "accept")
+
+    def finish(self, wanted: set[str]) -> None:
+        """Wait until acknowledgements of all these values were taken, and end."""
+        eventually(lambda: wanted - self._acknowledged(), equal_to=set(), timeout_s=_PATIENCE_S, interval_s=0.5)
+        assert self._acknowledged() == wanted
+        assert self._program.stop().exit_code == 0, self._program.stderr
+
+    def _acknowledged(self) -> set[str]:
+        lines = self._program.stdout.splitlines()
+        return {line.removeprefix("+plain/") for line in lines if line.startswith("+plain/")}
+
+
+class ReplacementLoad(HistoryLoad):
+    """An idempotent and a transactional producer, a reader, groups of both protocols of consumers, and a copier.
+
+    With a JVM there is a share group, too.
+    """
+
+    def __init__(self, bootstrap: str, history: History, java: JavaRunner | None) -> None:
         self._bootstrap = bootstrap
         admin = AdminClient({"bootstrap.servers": bootstrap})
         topics = admin.create_topics(
@@ -143,6 +175,7 @@ class ReplacementLoad(HistoryLoad):
                 RdkafkaMember("rd-modern", bootstrap, places, history, group="modern", protocol="consumer", **group),
             ],
         )
+        self.share_reader = ShareReader(java, bootstrap) if java else None
         self.copier = Copier("copier", bootstrap, PLAIN, history)
         self.copier.start()
 
@@ -170,6 +203,8 @@ class ReplacementLoad(HistoryLoad):
         eventually(self._copied, equal_to=sum(map(len, plain)), timeout_s=_PATIENCE_S)
         self.copier.finish()
         assert values(self._bootstrap, COPY) == plain
+        if self.share_reader:
+            self.share_reader.finish({bytes(each or b"").decode() for part in plain for each in part})
         self.history.close()
         assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
 

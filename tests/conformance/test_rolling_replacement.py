@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ from tests.conformance.replaced_brokers import IDS, ReplacedBrokers
 from tests.conformance.replacement_load import ReplacementLoad
 from tests.support.brokers import HOST
 from tests.support.history import History
-from tests.support.java import KAFKA_LINE
+from tests.support.java import KAFKA_LINE, QUICK, JavaRunner, java_command, kafka_classpath
 from tests.support.scale import scaled
 from tests.support.wire import WireClient
 
 #: acknowledged or read values of each client between two replacements
 COUNT = min(scaled(20), 200)
+#: of the tool, one each half second
+MOST_REPORTS = 120
 #: the highest metadata.version of this release of Apache Kafka
 NEWEST = level_of(".".join(map(str, KAFKA_LINE)))
 _ACL = AclBinding(
@@ -113,9 +116,35 @@ def check_replicas(brokers: ReplacedBrokers) -> None:
         assert others == [first, first], partition
 
 
-def roll(brokers: ReplacedBrokers, home: Path, steps: list[tuple[int, str, bool]], levels: dict[int, int]) -> None:
+def verify_replicas(brokers: ReplacedBrokers) -> None:
+    """Apache Kafka's tool, which reads from all replicas, finds no difference between them."""
+    arguments = ["--broker-list", brokers.bootstrap, "--report-interval-ms", "500", "--time", "-2"]
+    command = java_command(
+        "org.apache.kafka.tools.ReplicaVerificationTool", arguments, [kafka_classpath()], options=(*QUICK, "-Xmx256m")
+    )
+    tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert tool.stdout is not None
+        lines: list[str] = []
+        while not lines or "max lag is 0" not in lines[-1]:
+            lines.append(tool.stdout.readline())
+            assert lines[-1], lines
+            assert len(lines) < MOST_REPORTS, lines[-1]
+        assert not [line for line in lines if "checksum" in line or "doesn't match" in line], lines
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+def roll(
+    brokers: ReplacedBrokers,
+    home: Path,
+    steps: list[tuple[int, str, bool]],
+    levels: dict[int, int],
+    java: JavaRunner | None = None,
+) -> None:
     """Replace brokers under load. `steps`: (id, kind, killed); `levels`: metadata.version to set after a step."""
-    load = ReplacementLoad(brokers.bootstrap, History(home / "history.jsonl"))
+    load = ReplacementLoad(brokers.bootstrap, History(home / "history.jsonl"), java)
     kept = Kept(brokers.bootstrap)
     load.get_on(COUNT)
     for number, (node_id, kind, killed) in enumerate(steps):
@@ -129,6 +158,7 @@ def roll(brokers: ReplacedBrokers, home: Path, steps: list[tuple[int, str, bool]
     kept.check()
     brokers.wait_for_replicas()
     check_replicas(brokers)
+    verify_replicas(brokers)
 
 
 def test_a_broker_is_replaced_and_comes_back(tmp_path: Path) -> None:
@@ -139,8 +169,8 @@ def test_a_broker_is_replaced_and_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.full_size
 @pytest.mark.parametrize("killed", [False, True])
-def test_all_brokers_are_replaced_and_come_back(tmp_path: Path, killed: bool) -> None:
+def test_all_brokers_are_replaced_and_come_back(java: JavaRunner, tmp_path: Path, killed: bool) -> None:
     """One by one; metadata.version rises while all three are of pybroker."""
     steps = [(node_id, kind, killed) for kind in ("ours", "kafka") for node_id in IDS]
     with ReplacedBrokers(tmp_path, dict.fromkeys(IDS, "kafka")) as brokers:
-        roll(brokers, tmp_path, steps, {2: NEWEST})
+        roll(brokers, tmp_path, steps, {2: NEWEST}, java)
