@@ -159,7 +159,7 @@ def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> N
                 proxy.cut_all()
             proxy.faulty = False
             proxy.cut_all()
-            load.end(broker.port)
+            load.end(broker.bootstrap)
             assert broker.stop() == 0
             assert "Traceback" not in broker.output
 
@@ -179,7 +179,7 @@ def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, histor
             broker.jump(hours * HOUR_MS)
             load.get_on(20)
         assert [member.lives for member in load.members] == lives
-        load.end(broker.port)
+        load.end(broker.bootstrap)
         assert {producer.lives for producer in load.producers if not producer.transactional} == {1}
         assert broker.stop() == 0
         assert "Traceback" not in broker.output

@@ -59,7 +59,7 @@ def test_clients_continue_where_they_were(tmp_path: Path, history: History, jump
                 broker.jump(jump_ms * (number + 1))
                 time.sleep(REQUEST_TIMEOUT_MS / 1000 + 1)
             load.get_on(20)
-        load.end(broker.port)
+        load.end(broker.bootstrap)
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
 

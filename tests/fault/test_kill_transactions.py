@@ -146,4 +146,4 @@ def test_each_record_arrives_exactly_once(
         for index in range(PARTITIONS):
             assert client.latest("out", index, committed=True) == client.latest("out", index, committed=False)
     history.note(Ended("all", Outcome.COMMITTED))
-    load.end(broker.port)
+    load.end(broker.bootstrap)

@@ -273,7 +273,7 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
     run(0.3, clients)
     for load in loads:
         load.finish()
-    stock.end(broker.port)
+    stock.end(broker.bootstrap)
     assert [producer.lives for producer in stock.producers if not producer.transactional] == [1, 1]
     ends = {event.outcome for event in read_history(history.path) if isinstance(event, Ended)}
     assert ends >= {Outcome.COMMITTED, Outcome.ABORTED}

@@ -29,7 +29,7 @@ def test_clients_continue_across_restarts(tmp_path: Path, history: History) -> N
             broker.start()
             load.get_on(50)
         assert [member.lives for member in load.members] == lives
-        load.end(broker.port)
+        load.end(broker.bootstrap)
         assert {producer.name: producer.lives for producer in load.producers} == dict.fromkeys(
             [producer.name for producer in load.producers], 1
         )

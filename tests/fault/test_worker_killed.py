@@ -89,7 +89,7 @@ def test_what_was_acknowledged_survives_a_workers_death(broker: WorkersBroker, h
         load.get_on(100, load.producers[:1])
         wait_for_another(broker, worker)
     load.get_on(100)
-    load.end(broker.port)
+    load.end(broker.bootstrap)
     assert [producer.lives for producer in load.producers] == [1, 1]
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
@@ -111,7 +111,7 @@ def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, 
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
     broker.start()
     load.get_on(100)
-    load.end(broker.port)
+    load.end(broker.bootstrap)
     assert [producer.lives for producer in load.producers] == [1, 1]
     assert broker.stop() == 0
     assert "Traceback" not in broker.output

@@ -72,8 +72,15 @@ class Invariants:
     # -- logs --------------------------------------------------------------------------------------------------------
 
     def appended(self, log: ReplicaLog, offset: int, epoch: int, value: int, before: int | None) -> None:
-        """I1: replicas that have a record of the same offset and epoch are equal up to there."""
-        written = self.truth(log.key).written
+        """I1: replicas that have a record of the same offset and epoch are equal up to there.
+
+        What precedes the first record that was not deleted may differ after an unclean election: the leader of then has
+        nothing to compare it with, in Apache Kafka neither, and no replica shows it any more.
+        """
+        truth = self.truth(log.key)
+        written = truth.written
+        if offset <= truth.deleted:
+            before = None
         known = written.get((offset, epoch))
         if known is None:
             written[offset, epoch] = value, before

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.support.history import (
+    UNKNOWN_OFFSET,
     Acknowledged,
     Assigned,
     Committed,
@@ -182,7 +183,8 @@ def _places(told: _Told) -> list[Anomaly]:
     """Check each value and each offset over all readers and acknowledgements."""
     found: list[Anomaly] = []
     value_at: dict[tuple[Partition, int], str] = {}
-    placed: list[Acknowledged | Read] = [*told.acknowledged.values(), *told.reads]
+    known_offsets = {value: each for value, each in told.acknowledged.items() if each.offset != UNKNOWN_OFFSET}
+    placed: list[Acknowledged | Read] = [*known_offsets.values(), *told.reads]
     for event in placed:
         place = (event.topic, event.partition), event.offset
         known = value_at.setdefault(place, event.value)
@@ -192,7 +194,7 @@ def _places(told: _Told) -> list[Anomaly]:
     for event in told.reads:
         offsets[event.value].add(((event.topic, event.partition), event.offset))
     for value, places in offsets.items():
-        sent, acknowledged = told.sent.get(value), told.acknowledged.get(value)
+        sent, acknowledged = told.sent.get(value), known_offsets.get(value)
         if sent is None or any(partition != (sent.topic, sent.partition) for partition, _ in places):
             found.append(Anomaly(Kind.PHANTOM, f"{value} was read at {sorted(places)}, sent: {sent}"))
         if len(places) > 1:

@@ -65,10 +65,12 @@ def batch(
 class DataClient(WireClient):
     """One connection; an answer with an error code raises Refused."""
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> bytes:
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None, *, replicas: int = 1
+    ) -> bytes:
         """Create a topic; return its id."""
         settings = [{"name": key, "value": str(value)} for key, value in (configs or {}).items()]
-        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": replicas, "configs": settings}
         return bytes(_check(self.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000).topics[0]).topic_id)
 
     def delete_topic(self, name: str) -> None:

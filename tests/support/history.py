@@ -39,9 +39,13 @@ class Sent:
     transaction: str | None = None
 
 
+#: librdkafka acknowledges a value without an offset if the broker has acknowledged a later one of the same producer.
+UNKNOWN_OFFSET = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The broker acknowledged the offset of a value."""
+    """The broker acknowledged a value, at an offset or at one that the client does not know: UNKNOWN_OFFSET."""
 
     kind: ClassVar[str] = "acknowledged"
     topic: str

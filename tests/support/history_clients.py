@@ -20,7 +20,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
 from kafka.errors import KafkaError as PythonKafkaError
 
-from tests.support.history import Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
+from tests.support.history import UNKNOWN_OFFSET, Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
 from tests.support.kafka_python import keep_requests
 
 #: for all clients: a request without an answer is soon sent again
@@ -231,12 +231,11 @@ class RdkafkaProducer(HistoryProducer):
 
 
 def place_of(message: Message) -> tuple[Partition, int]:
-    """Return the partition and offset of a record."""
+    """Return the partition and offset of a record, or UNKNOWN_OFFSET."""
     topic, index, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None
     assert index is not None
-    assert offset is not None
-    return (topic, index), offset
+    return (topic, index), UNKNOWN_OFFSET if offset is None else offset
 
 
 class PythonProducer(HistoryProducer):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.checker import check
@@ -23,7 +23,6 @@ from tests.support.history_clients import (
     RdkafkaReader,
 )
 from tests.support.history_members import HistoryMember, PythonMember, RdkafkaMember
-from tests.support.txn_client import TxnClient
 
 _PATIENCE_S = 120
 #: The topics of stock clients: one written outside of transactions, one in them.
@@ -69,38 +68,46 @@ class HistoryLoad:
 
         eventually(behind, "progress of clients", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.05)
 
-    def end(self, port: int) -> None:
-        """End all clients; their history must have no anomaly. `port`: the broker's."""
+    def end(self, bootstrap: str) -> None:
+        """End all clients; their history must have no anomaly. `bootstrap`: of brokers that all work."""
         for producer in self.producers:
             producer.finish()
-        with TxnClient(HOST, port) as client:
-            for producer in self.producers:
-                if producer.transactional:  # init_transactions ends a transaction that is still open
-                    client.init_with_retries(producer.name)
-            for group in {member.group for member in self.members}:
-                self._read_all(client, group)
+        for producer in self.producers:
+            if producer.transactional:
+                end_transaction(bootstrap, producer.name)
+        for group in {member.group for member in self.members}:
+            self._read_all(bootstrap, group)
         for reader in (*self.readers, *self.members):
             reader.finish()
         self.history.close()
         assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
 
-    def _committed(self, client: TxnClient, group: str, topic: str, index: int) -> int:
-        self.check()
-        return client.committed(group, topic, [index])[0]
-
-    def _read_all(self, client: TxnClient, group: str) -> None:
+    def _read_all(self, bootstrap: str, group: str) -> None:
         """Wait until a group has committed the ends of all that its members read."""
-        places = next(member.partitions for member in self.members if member.group == group)
-        for topic, index in places:
-            end = client.latest(topic, index, committed=True)
-            eventually(
-                partial(self._committed, client, group, topic, index),
-                f"{group} commits the end of {topic}-{index}",
-                until=partial(operator.le, end),
-                timeout_s=_PATIENCE_S,
-                interval_s=0.05,
-            )
-            self.history.note(ReadAll(group, topic, index))
+        config = {"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": "read_committed"}
+        asking = Consumer(config)
+        places = [TopicPartition(*place) for place in self.members_of(group)[0].partitions]
+        ends = [asking.get_watermark_offsets(place, _PATIENCE_S)[1] for place in places]
+
+        def behind() -> list[TopicPartition]:
+            self.check()
+            committed = asking.committed(places, _PATIENCE_S)
+            return [found for found, end in zip(committed, ends, strict=True) if found.offset < end]
+
+        try:
+            eventually(behind, f"{group} commits {ends}", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.05)
+        finally:
+            asking.close()
+        self.history.note(*(ReadAll(group, place.topic, place.partition) for place in places))
+
+    def members_of(self, group: str) -> list[HistoryMember]:
+        """Return the members of a group."""
+        return [member for member in self.members if member.group == group]
+
+
+def end_transaction(bootstrap: str, transactional_id: str) -> None:
+    """End a transaction that is still open: init_transactions does that."""
+    Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id}).init_transactions(_PATIENCE_S)
 
 
 def stock_load(
@@ -112,17 +119,20 @@ def stock_load(
     least_s: float = 0.005,
     session_ms: int | None = None,
     aborted: float = ABORTED,
+    replicas: int = 1,
+    are_ready: Callable[[], None] = lambda: None,
 ) -> HistoryLoad:
     """Start two idempotent and two transactional producers, and two readers of all partitions, of two client libraries.
 
-    `bootstrap`: address of the clients, if it is not the broker's; `configs`: of the topics; `least_s`: the shortest
-    round of a producer; `aborted`: the share of aborted transactions. `session_ms` adds two groups of two members with
-    such sessions, one of the classic protocol and one of KIP-848, which the broker must allow
-    (`history_members.sessions`).
+    `bootstrap`: address of the clients, if it is not the broker's; `configs`, `replicas`: of the topics; `least_s`: the
+    shortest round of a producer; `aborted`: the share of aborted transactions; `are_ready` waits until all brokers know
+    the topics. `session_ms` adds two groups of two members with such sessions, one of the classic protocol and one of
+    KIP-848, which the broker must allow (`history_members.sessions`).
     """
     with DataClient(HOST, broker.port) as client:
         for topic in ("plain", "moved"):
-            client.create_topic(topic, 2, configs)
+            client.create_topic(topic, 2, configs, replicas=replicas)
+    are_ready()
     bootstrap = bootstrap or broker.bootstrap
     places = PLAIN + MOVED
     producers: list[HistoryProducer] = [

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.checker import Kind, check
 from tests.support.history import (
+    UNKNOWN_OFFSET,
     Acknowledged,
     Assigned,
     Committed,
@@ -53,6 +54,11 @@ COMMITTED, ABORTED, UNKNOWN = Outcome.COMMITTED, Outcome.ABORTED, Outcome.UNKNOW
 RIGHT: dict[str, list[Event]] = {
     "nothing": [],
     "sent, acknowledged and read": [sent("a"), acknowledged("a", 0), read("a", 0), ALL],
+    "acknowledged, at offsets that the client does not know": [
+        *(sent(value) for value in "ab"),
+        *(acknowledged(value, UNKNOWN_OFFSET) for value in "ab"),
+        *(read("a", 0), read("b", 1), ALL),
+    ],
     "never acknowledged, and not there": [sent("a"), ALL],
     "never acknowledged, and there": [sent("a"), read("a", 0), ALL],
     "not read to the end": [sent("a"), acknowledged("a", 0)],
@@ -93,6 +99,10 @@ RIGHT: dict[str, list[Event]] = {
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "acknowledged and gone": (Kind.LOST_WRITE, [sent("a"), acknowledged("a", 0), ALL]),
+    "acknowledged at an unknown offset, and gone": (
+        Kind.LOST_WRITE,
+        [sent("a"), acknowledged("a", UNKNOWN_OFFSET), ALL],
+    ),
     "committed and gone": (Kind.LOST_WRITE, [sent("a", transaction="x"), ended(COMMITTED), ALL]),
     "gone for one of two readers": (
         Kind.LOST_WRITE,

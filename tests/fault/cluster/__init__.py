@@ -1,0 +1,1 @@
+"""Clusters of members and brokers of Apache Kafka under load, while nodes and links fail."""

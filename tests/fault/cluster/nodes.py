@@ -1,0 +1,181 @@
+"""A cluster: controllers of Apache Kafka, and brokers of both kinds, each behind links that can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from protocol.messages.metadata import METADATA
+from protocol.schema import Struct
+from tests.fault.cluster.links import Links
+from tests.integration.membership.kafka_nodes import SESSION_MS
+from tests.integration.membership.member_broker import MemberBroker
+from tests.support.brokers import HOST, KafkaBroker, RunningBroker
+from tests.support.eventually import eventually
+from tests.support.history_members import sessions
+from tests.support.wire import Closed, WireClient
+
+_FIRST_CONTROLLER = 101
+_PATIENCE_S = 120
+_OF_BROKERS = {
+    **sessions(30_000),
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+    "controlled.shutdown.enable": "true",
+    "log.cleaner.enable": "false",  # the replicas of all topics are compared
+}
+
+
+class Voter(KafkaBroker):
+    """A controller of Apache Kafka. The configuration of each node names the voters (kraft.version 0)."""
+
+    _format_options = ()
+
+    def __init__(self, directory: Path, node_id: int, voters: Mapping[int, int], port: int) -> None:
+        self.node_id = node_id
+        self._voters = voters_of(voters)
+        super().__init__(directory, port=port)
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.quorum.voters": self._voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "broker.session.timeout.ms": str(SESSION_MS),
+            "controller.quorum.election.timeout.ms": "500",
+            "controller.quorum.fetch.timeout.ms": "1000",
+        }
+
+
+class _Behind:
+    """The properties of a broker whose clients and peers reach it through its links."""
+
+    def __init__(self, node_id: int, voters: str, links: Links) -> None:
+        self.values = {
+            **_OF_BROKERS,
+            "node.id": str(node_id),
+            "process.roles": "broker",
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{HOST}:{links.target}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{links.port}",
+        }
+
+
+class Theirs(KafkaBroker):
+    """A broker of Apache Kafka."""
+
+    _format_options = ()
+
+    def __init__(self, directory: Path, node_id: int, voters: str, links: Links) -> None:
+        self.node_id = node_id
+        super().__init__(directory, _Behind(node_id, voters, links).values, port=links.target)
+
+    def _own_properties(self) -> dict[str, str]:
+        return {}
+
+
+class Ours(MemberBroker):
+    """A member."""
+
+    def __init__(self, directory: Path, node_id: int, voters: str, links: Links) -> None:
+        self.node_id = node_id
+        super().__init__(directory, 0, _Behind(node_id, voters, links).values, port=links.target)
+
+    def _own_properties(self) -> dict[str, str]:
+        return {}
+
+
+def voters_of(ports: Mapping[int, int]) -> str:
+    """Return the value of controller.quorum.voters."""
+    return ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in ports.items())
+
+
+@dataclass
+class Cluster:
+    """Running nodes by their ids, and the links in front of each."""
+
+    controllers: dict[int, Voter]
+    brokers: dict[int, RunningBroker]
+    links: dict[int, Links]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{self.links[each].port}" for each in self.brokers)
+
+    def metadata(self, broker_id: int) -> Struct | None:
+        """Return a broker's view of the cluster; None if it does not answer."""
+        try:
+            with WireClient(HOST, self.brokers[broker_id].port) as client:
+                return client.call(METADATA, 12, topics=None)
+        except (Closed, OSError):
+            return None
+
+    def out_of_sync(self, *topics: str) -> list[str]:
+        """Return the partitions of which a broker does not see all replicas in sync, and topics that it lacks."""
+        found = []
+        for broker_id in self.brokers:
+            metadata = self.metadata(broker_id)
+            known = {} if metadata is None else {each.name: each.partitions for each in metadata.topics}
+            found += [f"{name} at {broker_id}: unknown" for name in topics if name not in known]
+            found += [
+                f"{name}-{each.partition_index} at {broker_id}: {each.isr_nodes}"
+                for name, partitions in known.items()
+                for each in partitions
+                if len(each.isr_nodes) < len(self.brokers)
+            ]
+        return found
+
+    def wait_for_all_in_sync(self, *topics: str) -> None:
+        """Wait until each broker answers, and sees all replicas of all topics in sync, with these topics among them."""
+        eventually(lambda: self.out_of_sync(*topics), "all in sync", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.1)
+
+    def contents(self, broker_id: int) -> dict[str, str]:
+        """Return the checksum of the log of each partition of a broker, over all of its segments."""
+        found = {}
+        for directory in sorted(self.brokers[broker_id].log_dir.glob("*-[0-9]*")):
+            if directory.name.startswith("__cluster_metadata") or not directory.name.rpartition("-")[2].isdigit():
+                continue
+            data = b"".join(each.read_bytes() for each in sorted(directory.glob("*.log")))
+            found[directory.name] = f"{len(data)} {sha256(data).hexdigest()}"
+        return found
+
+    def differences(self) -> list[str]:
+        """Return the partitions whose replicas are not equal byte by byte."""
+        first, *others = (self.contents(each) for each in self.brokers)
+        return sorted({name for other in others for name in first | other if first.get(name) != other.get(name)})
+
+
+@contextmanager
+def cluster(
+    make_directory: Callable[[str], Path], *, controllers: int = 1, theirs: int = 0, ours: int = 0
+) -> Iterator[Cluster]:
+    """Start a cluster: brokers of Apache Kafka from id 1 on, then members."""
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        ids = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers)
+        links = {each: stack.enter_context(Links()) for each in (*ids, *range(1, theirs + ours + 1))}
+        among = {each: links[each].target for each in ids}
+        voters = voters_of({each: links[each].port for each in ids})
+        started = pool.map(lambda each: Voter(make_directory("controller"), each, among, among[each]), ids)
+        running = {each.node_id: stack.enter_context(each) for each in started}
+
+        def start(node_id: int) -> RunningBroker:
+            kind = Theirs if node_id <= theirs else Ours
+            return kind(make_directory("broker"), node_id, voters, links[node_id])
+
+        brokers = {each.node_id: stack.enter_context(each) for each in pool.map(start, range(1, theirs + ours + 1))}
+        yield Cluster(running, brokers, links)
