@@ -164,7 +164,9 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
 
     if (options.key_distribution == "none") != (options.record_key_range is None):
         raise UsageError("--key-distribution range or random belongs to --record-key-range, and requires it")
-    if options.warmup_records >= options.num_records > 0:
+    if not options.num_records:
+        raise UsageError("--num-records must be at least 1")
+    if options.warmup_records >= options.num_records:
         raise UsageError("--warmup-records must be less than --num-records")
     _check_topic(session, options.topic)
     payloads = _payloads(options)

@@ -52,6 +52,8 @@ def consumer_perf_test(arguments: Sequence[str]) -> list[Command]:
         parser.add_argument(unused)
     options, rest = parser.parse_known_args(arguments)
     _refuse_metrics(rest)
+    if _has(rest, "--messages") and _has(rest, "--num-records"):
+        raise BadCommandLine("Exactly one of the following arguments is required: --messages, --num-records")
     words = ["--allow-fewer"] if options.timeout is None else ["--allow-fewer", "--idle", str(options.timeout / 1000)]
     own = {key: value for option, key in _CONSUMER_OPTIONS.items() if (value := getattr(options, option)) is not None}
     for key, value in [*own.items(), *_properties(options, options.command_property)]:

@@ -289,6 +289,8 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
             "--reset-offsets --group g --all-input-topics --to-current --dry-run --delete-all-internal-topics",
         ),
         ("kafka-cluster", "api-versions --id 1"),
+        ("kafka-cluster", "cluster-id --include-fenced-brokers"),
+        ("kafka-consumer-perf-test", "--topic t --messages 9 --num-records 9"),
         ("kafka-share-groups", "--reset-offsets --topic t --to-current --dry-run"),
         ("kafka-share-groups", "--reset-offsets --group g --topic t --dry-run"),
         ("kafka-share-groups", "--reset-offsets --group g --to-current --dry-run"),
