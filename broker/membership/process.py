@@ -77,8 +77,10 @@ class MemberProcess(CoordinatingMember):
 
     @property
     def main_parts(self) -> MainParts:
-        from broker.observability.metrics.observed import MainParts  # loaded only with metrics
+        from broker.membership.measured_replicas import MeasuredReplicas  # loaded only with metrics
+        from broker.observability.metrics.observed import MainParts
 
+        assert self._replication is not None
         assert self._observer is not None
         return MainParts(
             controller=self._committed,
@@ -86,6 +88,7 @@ class MemberProcess(CoordinatingMember):
             groups=self.groups,
             transactions=self.transactions,
             client_metrics=self.client_metrics,
+            replicas=MeasuredReplicas(self._replication, self._committed.image, self.partitions),
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:

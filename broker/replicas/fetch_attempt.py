@@ -121,7 +121,6 @@ class FetchAttempt:
         self._bytes_read = 0
         #: The logs of the last read, with the bytes found in each.
         self._found: list[tuple[PartitionLog, int]] = []
-        #: Whether the answer names the leader of any partition.
         self._names_leaders = False
         #: Whether a partition may have changed since the last read.
         self._is_stale = False
@@ -240,6 +239,7 @@ class FetchAttempt:
                 )
             if replica_id >= 0 and diverging is None:
                 partition.follower_fetched(replica_id, self._replica_epoch, fetch_offset, wanted.follower_start)
+                partition.follower_read(len(records))
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else aborted_in(log, fetch_offset, records)

@@ -272,6 +272,9 @@ class Partition:
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`. Only a partition that others follow keeps it."""
 
+    def follower_read(self, size_bytes: int) -> None:
+        """Count bytes of records in a response to a follower."""
+
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
         """Compare a client's current leader epoch with ours; negative epochs are not compared (KIP-320)."""
         if epoch < 0 or epoch == self.leader_epoch:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from broker.replication.counts import ReplicationCounts
 from protocol.records.errors import CorruptBatch, InvalidRecord
 from replication.following import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
 from runtime.clock import Clock
@@ -26,9 +27,12 @@ class LocalFollowedLog:
         log: the open log, whose replication has begun.
         checkpoints: those of the log manager; a truncation lowers the recovery point first.
         removals: those of the log manager, for files that a truncation removes.
+        counts: gets the bytes that are copied.
+
+    `leader_high_watermark` is that of the last response, for metrics.
     """
 
-    __slots__ = ("_checkpoints", "_clock", "_removals", "log", "on_advance")
+    __slots__ = ("_checkpoints", "_clock", "_counts", "_removals", "leader_high_watermark", "log", "on_advance")
 
     def __init__(
         self,
@@ -36,8 +40,11 @@ class LocalFollowedLog:
         checkpoints: OffsetCheckpoints,
         removals: Removals,
         clock: Clock,
+        counts: ReplicationCounts | None = None,
     ) -> None:
         self.log = log
+        self.leader_high_watermark = -1
+        self._counts = counts or ReplicationCounts()
         self._checkpoints = checkpoints
         self._removals = removals
         self._clock = clock
@@ -75,18 +82,25 @@ class LocalFollowedLog:
                     )
                 if first is not None and first.base_offset < self.log_end_offset:
                     self._begin_with(first)
+                produced = self.log.appended
                 self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
+                self.log.appended = produced
+                self._counts.bytes_in += len(records)
             except (AppendRefused, CorruptBatch, InvalidRecord) as error:
                 raise DamagedRecords(str(error)) from error
 
     def truncate(self, offset: int) -> None:
         with self._failing():
+            produced = self.log.appended
             truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
+            self.log.appended = produced
             self.log.check_usable()
 
     def start_over(self, offset: int) -> None:
         with self._failing():
+            produced = self.log.appended
             start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
+            self.log.appended = produced
 
     def _begin_with(self, first: Entry) -> None:
         """Let an empty log begin at the batch that its start is in the middle of.
@@ -97,6 +111,7 @@ class LocalFollowedLog:
             self.start_over(first.base_offset)
 
     def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
+        self.leader_high_watermark = high_watermark
         log, before = self.log, self.log.high_watermark
         with self._failing():
             log.advance_high_watermark(high_watermark)

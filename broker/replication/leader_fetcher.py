@@ -65,6 +65,8 @@ class LeaderFetcher:
         self._closed = False
         #: The number of requests that failed, for metrics.
         self.failures = 0
+        self._fetches = 0
+        self._began_ms = clock.monotonic_ms()
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -83,6 +85,10 @@ class LeaderFetcher:
     def followed(self, key: PartitionKey) -> Followed | None:
         """Return the state of a partition, for metrics and descriptions."""
         return self._fetcher.partitions.get(key)
+
+    def rate(self, now_ms: int) -> float:
+        """Return the fetches a second so far."""
+        return self._fetches * 1000 / max(now_ms - self._began_ms, 1)
 
     def close(self) -> None:
         """Follow nothing any more."""
@@ -108,6 +114,7 @@ class LeaderFetcher:
         self._fetcher.broker_epoch = self._broker_epoch()
         request = self._fetcher.next_request(now_ms)
         if request is not None:
+            self._fetches += 1
             self._send(FETCH, request, self._on_fetched)
         elif (wakes_at_ms := self._fetcher.wakes_at_ms()) is not None:
             self._timer = self._timers.call_at(wakes_at_ms, self._ask)

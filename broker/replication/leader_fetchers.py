@@ -12,7 +12,7 @@ from zlib import crc32
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.leader_fetcher import LeaderClient, LeaderFetcher
 from metadata.partition_registration import NO_LEADER
-from replication.following import Fetcher, FetchLimits, Throttle
+from replication.following import Fetcher, FetchLimits, Followed, Throttle
 from replication.observing import Endpoint
 from replication.partition_key import PartitionKey
 from runtime.clock import Clock
@@ -78,6 +78,20 @@ class LeaderFetchers:
         fetcher = self._fetcher(leader, self._number(key))
         if fetcher is not None:
             fetcher.add(key, log, leader_epoch)
+
+    def state(self, key: PartitionKey) -> tuple[str, Followed] | None:
+        """Return Apache Kafka's name of the fetcher of a partition, and its state; None while it is not fetched."""
+        wanted = self._wanted.get(key)
+        if wanted is None:
+            return None
+        number = self._number(key)
+        connected = self._connected.get((wanted.leader, number))
+        followed = None if connected is None else connected.fetcher.followed(key)
+        return None if followed is None else (f"ReplicaFetcherThread-{number}-{wanted.leader}", followed)
+
+    def rates(self) -> list[float]:
+        """Return the fetches a second of each fetcher, since it connected."""
+        return [each.fetcher.rate(self._clock.monotonic_ms()) for each in self._connected.values()]
 
     def stop(self, key: PartitionKey) -> None:
         """Fetch a partition no longer. A connection without partitions is closed."""

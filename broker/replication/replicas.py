@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.replicas.partitions import INTERNAL_TOPICS, Partitions
 from broker.replication.commits import Commits
+from broker.replication.counts import ReplicationCounts
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.followed_partition import FollowedPartition
 from broker.replication.leader_fetchers import LeaderFetchers
@@ -77,6 +78,7 @@ class Replicas:
         self._max_lag_ms = max_lag_ms
         self._on_led = on_led
         self._on_resigned = on_resigned
+        self.counts = ReplicationCounts()
         self._known: dict[PartitionKey, PartitionRegistration] = {}
         self._names: dict[PartitionKey, str] = {}
         self.led: dict[PartitionKey, ReplicatedPartition] = {}
@@ -128,6 +130,10 @@ class Replicas:
         """Return whether this broker has a replica of a partition that has, or once had, others."""
         return key in self._known
 
+    def unavailable(self) -> list[PartitionKey]:
+        """Return the replicas of this broker that are neither led nor followed: their logs are offline."""
+        return [key for key in self._known if key not in self.led and key not in self.followed]
+
     def delete(self, topic_id: bytes) -> None:
         """Remove the replicas of a deleted topic, which the registry of partitions has no longer."""
         for key in [each for each in self._known if each[0] == topic_id]:
@@ -166,6 +172,7 @@ class Replicas:
             internal=topic in INTERNAL_TOPICS,
             wake=self._wake,
             propose=self._propose,
+            counts=self.counts,
         )
         self._partitions.add(partition)
         if before is not None:  # it was the only replica
@@ -178,7 +185,7 @@ class Replicas:
         partition = self.followed.get(key)
         if partition is None:
             found = self._open(key, config, is_new)
-            followed = LocalFollowedLog(found, self._logs.checkpoints, self._logs.removals, self._clock)
+            followed = LocalFollowedLog(found, self._logs.checkpoints, self._logs.removals, self._clock, self.counts)
             internal = self._names[key] in INTERNAL_TOPICS
             partition = FollowedPartition(followed, registration, internal=internal, wake=self._wake)
             self.followed[key] = partition

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from broker.replicas.partition import Partition
 from broker.replication.commits import Commits
+from broker.replication.counts import ReplicationCounts
 from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.records.buffer import Buffer
@@ -41,7 +42,7 @@ class ReplicatedPartition(Partition):
         propose: called with each ISR to ask the controller for.
     """
 
-    __slots__ = ("_brokers", "_clock", "_commits", "_deletions", "_max_lag_ms", "_propose", "leader")
+    __slots__ = ("_brokers", "_clock", "_commits", "_deletions", "_max_lag_ms", "_propose", "counts", "leader")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class ReplicatedPartition(Partition):
         internal: bool,
         wake: Callable[[Partition], None],
         propose: Propose,
+        counts: ReplicationCounts | None = None,
     ) -> None:
         super().__init__(
             log,
@@ -66,6 +68,7 @@ class ReplicatedPartition(Partition):
             internal=internal,
             wake=wake,
         )
+        self.counts = counts or ReplicationCounts()
         self._brokers = brokers
         self._commits = commits
         self._deletions = Commits(commits.timers)
@@ -182,22 +185,31 @@ class ReplicatedPartition(Partition):
         self._end_deletions()
         self._ask_for(self.leader.expansion(broker_id))
 
+    def follower_read(self, size_bytes: int) -> None:
+        """Count bytes for a follower, which are not among those that clients fetched."""
+        self.counts.bytes_out += size_bytes
+        self.log.fetched_bytes -= size_bytes
+
     def check_lag(self) -> None:
         """Ask for an ISR without the followers that lag. Call it each half of replica.lag.time.max.ms."""
         self._ask_for(self.leader.shrinkage(*self._end_and_time()))
 
     def take_answer(self, answer: Answer) -> None:
         """Take over what the controller made of a proposal."""
+        before = len(self.isr)
         end_and_time = self._end_and_time()
         if answer.outcome is Outcome.COMMITTED:
             at = answer.proposal.partition_epoch
             epochs = answer.leader_epoch, answer.partition_epoch
             moved = self.leader.committed(answer.isr, *epochs, *end_and_time, proposed_at=at)
         elif answer.outcome is Outcome.REFUSED:
+            self.counts.failed_isr_updates += 1
             moved = self.leader.refused(answer.proposal.partition_epoch, *end_and_time)
         else:
+            self.counts.failed_isr_updates += 1
             return  # the metadata log has a change that says more
         self._take_over(moved)
+        self.counts.note_isr(before, len(self.isr))
 
     def _ask_for(self, proposal: Proposal | None) -> None:
         if proposal is not None:

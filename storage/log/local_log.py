@@ -140,6 +140,16 @@ class LocalLog:
         return self.size_bytes - self._other_bytes
 
     @property
+    def appended(self) -> tuple[int, int]:
+        """`appended_records` and `appended_bytes`. A follower sets them back after it has copied or removed records."""
+        return self.appended_records, self.appended_bytes
+
+    @appended.setter
+    def appended(self, counts: tuple[int, int]) -> None:
+        self._opened_at_offset = self.log_end_offset - counts[0]
+        self._other_bytes = self.size_bytes - counts[1]
+
+    @property
     def active_segment(self) -> Segment:
         return self._active
 

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -45,8 +47,22 @@ def block(language: str, first: str = "") -> str:
     return found
 
 
-def member(directory: Path, node_id: int, controller_port: int) -> MemberBroker:
+class WatchedMember(MemberBroker):
+    """A member with a metrics endpoint."""
+
+    metrics_port = 0
+
+    def metric(self, name: str) -> float | None:
+        """Return the value of a metric without labels but a fetcher's; None if there is none."""
+        with urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=60) as answer:
+            lines = answer.read().decode().splitlines()
+        found = [line for line in lines if line.split("{")[0].split()[0] == name]
+        return float(found[0].rpartition(" ")[2]) if found else None
+
+
+def member(directory: Path, node_id: int, controller_port: int) -> WatchedMember:
     """Start a broker with the properties of the page."""
+    metrics_port = free_port()
     entries = {each.key: each.value for each in parse_properties(block("properties").encode(), PAGE)}
     port = free_port()
     assert entries.keys() >= _PLACES
@@ -56,12 +72,15 @@ def member(directory: Path, node_id: int, controller_port: int) -> MemberBroker:
         "broker.rack": f"rack-{node_id}",
         "listeners": f"PLAINTEXT://{HOST}:{port}",
         "broker.heartbeat.interval.ms": "300",
+        "metrics.listeners": f"http://{HOST}:{metrics_port}",
     }
-    return MemberBroker(directory, controller_port, own, port=port)
+    member = WatchedMember(directory, controller_port, own, port=port)
+    member.metrics_port = metrics_port
+    return member
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberBroker]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WatchedMember]]:
     with ExitStack() as stack:
         controller = stack.enter_context(PlainController(tmp_path_factory.mktemp("controller")))
         directories = [tmp_path_factory.mktemp("broker") for _ in range(3)]
@@ -71,7 +90,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberBro
         ]
 
 
-def run(command: str, brokers: list[MemberBroker]) -> str:
+def run(command: str, brokers: list[WatchedMember]) -> str:
     """Run a line of the page; return its output."""
     words = [*command.split()[1:], "--bootstrap-server", ",".join(each.bootstrap for each in brokers)]
     done = subprocess.run([sys.executable, "-m", "pybroker", *words], capture_output=True, text=True, timeout=60)
@@ -79,7 +98,7 @@ def run(command: str, brokers: list[MemberBroker]) -> str:
     return done.stdout
 
 
-def test_topic_outlives_a_broker(brokers: list[MemberBroker]) -> None:
+def test_topic_outlives_a_broker(brokers: list[WatchedMember]) -> None:
     """The page's topic, a producer with acks=all while a broker is killed, and the command that waits for replicas."""
     created, described = block("sh", "pybroker topics create").splitlines()
     run(created, brokers)
@@ -100,8 +119,13 @@ def test_topic_outlives_a_broker(brokers: list[MemberBroker]) -> None:
     assert failed == []
     left = brokers[:2]
     eventually(lambda: len(run(lagging, left).splitlines()), equal_to=8, timeout_s=60)
+    under_replicated = "kafka_server_replicamanager_underreplicatedpartitions"
+    eventually(lambda: sum(each.metric(under_replicated) or 0 for each in left), equal_to=6, timeout_s=60)
+    assert [each.metric("kafka_controller_kafkacontroller_fencedbrokercount") for each in left] == [1, 1]
     brokers[2].start()
     eventually(lambda: run(lagging, left), equal_to="", timeout_s=60)
+    expands = "kafka_server_replicamanager_isrexpands_total"
+    eventually(lambda: sum(each.metric(expands) or 0 for each in left) > 0, timeout_s=60)
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "shop", "auto.offset.reset": "earliest"})
     consumer.subscribe(["orders"])
@@ -115,7 +139,20 @@ def test_topic_outlives_a_broker(brokers: list[MemberBroker]) -> None:
     assert sorted(read) == list(range(2 * COUNT))
 
 
-def test_each_broker_is_listed_with_its_rack(brokers: list[MemberBroker]) -> None:
+def test_metrics_of_replicas(brokers: list[WatchedMember]) -> None:
+    """Each broker has all partitions, and leads some of them; what followers copied, leaders have sent."""
+    lag = "kafka_server_replicafetchermanager_maxlag"
+    for each in brokers:
+        eventually(partial(each.metric, lag), equal_to=0)
+        assert (each.metric("kafka_server_replicamanager_partitioncount") or 0) >= 6
+        assert each.metric("kafka_server_replicamanager_reassigningpartitions") == 0
+        assert each.metric("kafka_server_replicafetchermanager_deadthreadcount") == 0
+        assert (each.metric("kafka_server_replicafetchermanager_minfetchrate") or 0) > 0
+    assert sum(each.metric("kafka_server_brokertopicmetrics_replicationbytesin_total") or 0 for each in brokers) > 0
+    assert sum(each.metric("kafka_server_brokertopicmetrics_replicationbytesout_total") or 0 for each in brokers) > 0
+
+
+def test_each_broker_is_listed_with_its_rack(brokers: list[WatchedMember]) -> None:
     found = run("pybroker cluster describe", brokers)
     for node_id in (1, 2, 3):
         assert f"rack-{node_id}" in found

@@ -27,7 +27,8 @@ A metric of Apache Kafka has its MBean at the end, and the name that Prometheus'
 of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. Labels are in braces; a sum over all
 topics has no label `topic`. Names of counters end in `_total`; they begin at 0 with the process. Others are gauges,
 except where the line says summary or histogram. prometheus-client adds `process_cpu_seconds_total`,
-`process_resident_memory_bytes`, `process_open_fds` and similar ones.
+`process_resident_memory_bytes`, `process_open_fds` and similar ones. **members**: only members of a cluster
+(`process.roles=broker`) have the metric.
 
 """
 
@@ -39,7 +40,8 @@ def metrics_page() -> str:
         labels = f"{{{','.join(each.labels)}}}" if each.labels else ""
         kind = f" ({each.kind.value})" if each.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else ""
         mbean = f" `{each.mbean}`" if each.mbean else ""
-        lines.append(f"- `{each.name}{labels}`{kind}: {each.doc}{mbean}\n")
+        mode = " **members**" if each.of_members else ""
+        lines.append(f"- `{each.name}{labels}`{kind}: {each.doc}{mode}{mbean}\n")
     return "".join(lines)
 
 

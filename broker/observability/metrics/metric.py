@@ -23,13 +23,17 @@ class Kind(Enum):
 
 
 class Metric(NamedTuple):
-    """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's."""
+    """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's.
+
+    Only members of a cluster have the metrics that are `of_members`.
+    """
 
     name: str
     kind: Kind
     labels: tuple[str, ...]
     doc: str
     mbean: str = ""
+    of_members: bool = False
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -84,6 +88,11 @@ def attribute(type_: str, name: str, labels: tuple[str, ...], doc: str) -> Metri
     mbean = f"kafka.server:type={type_}" + "".join(f",{label}=*" for label in labels)
     exported = f"kafka_server_{type_}_{name}".replace("-", "_")
     return Metric(exported, Kind.GAUGE, labels, doc, f"{mbean} ({name})")
+
+
+def of_members(metric: Metric) -> Metric:
+    """Return a metric that only members of a cluster have (process.roles=broker)."""
+    return metric._replace(of_members=True)
 
 
 def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:

@@ -7,6 +7,7 @@ from broker.observability.metrics.metric import (
     Metric,
     attribute,
     kafka,
+    of_members,
     own,
 )
 
@@ -75,7 +76,7 @@ DISK_WRITTEN = kafka("server", "KafkaServer", "linux-disk-write-bytes", (), "Byt
 # -- partitions --------------------------------------------------------------------------------------------------------
 BROKER_STATE = kafka("server", "KafkaServer", "BrokerState", (), "1: starting, 3: running, 7: shutting down.")
 PARTITIONS = kafka("server", "ReplicaManager", "PartitionCount", (), "Hosted partitions.")
-LEADERS = kafka("server", "ReplicaManager", "LeaderCount", (), "Hosted partitions that are available.")
+LEADERS = kafka("server", "ReplicaManager", "LeaderCount", (), "Available partitions that this broker leads.")
 OFFLINE_REPLICAS = kafka("server", "ReplicaManager", "OfflineReplicaCount", (), "Partitions whose log is offline.")
 UNDER_REPLICATED = kafka("server", "ReplicaManager", "UnderReplicatedPartitions", (),
     "Partitions with fewer replicas in sync than assigned.")
@@ -83,14 +84,36 @@ UNDER_MIN_ISR = kafka("server", "ReplicaManager", "UnderMinIsrPartitionCount", (
     "Partitions with fewer replicas in sync than min.insync.replicas.")
 AT_MIN_ISR = kafka("server", "ReplicaManager", "AtMinIsrPartitionCount", (),
     "Partitions with exactly min.insync.replicas replicas in sync.")
-ISR_SHRINKS = kafka("server", "ReplicaManager", "IsrShrinksPerSec", (), "0: partitions have one replica.")
-ISR_EXPANDS = kafka("server", "ReplicaManager", "IsrExpandsPerSec", (), "0: partitions have one replica.")
+ISR_SHRINKS = kafka("server", "ReplicaManager", "IsrShrinksPerSec", (), "Replicas that fell out of sync.")
+ISR_EXPANDS = kafka("server", "ReplicaManager", "IsrExpandsPerSec", (), "Replicas that came into sync.")
 UNCLEAN_ELECTIONS = kafka("controller", "ControllerStats", "UncleanLeaderElectionsPerSec", (),
-    "0: partitions have one replica.")
+    "0: the controllers of a cluster count them.")
 PARTITION_UNDER_REPLICATED = kafka("cluster", "Partition", "UnderReplicated", _PARTITION,
     "1 if fewer replicas are in sync than assigned.")
 STABLE_OFFSET_LAG = kafka("cluster", "Partition", "LastStableOffsetLag", _PARTITION,
     "Offsets between the last stable offset and the high watermark.")
+
+# -- replicas ----------------------------------------------------------------------------------------------------------
+_FETCHERS = "server", "ReplicaFetcherManager"
+_OF_FETCHER, _OF_REPLICA = ("clientId",), ("clientId", "topic", "partition")
+REASSIGNING = of_members(kafka("server", "ReplicaManager", "ReassigningPartitions", (),
+    "Partitions that this broker leads and that get other replicas."))
+FAILED_ISR_UPDATES = of_members(kafka("server", "ReplicaManager", "FailedIsrUpdatesPerSec", (),
+    "Changes of in-sync replicas that the controller refused."))
+REPLICATION_BYTES_IN = of_members(kafka("server", "BrokerTopicMetrics", "ReplicationBytesInPerSec", (),
+    "Bytes of records copied from leaders."))
+REPLICATION_BYTES_OUT = of_members(kafka("server", "BrokerTopicMetrics", "ReplicationBytesOutPerSec", (),
+    "Bytes of records returned to followers."))
+MAX_LAG = of_members(kafka(*_FETCHERS, "MaxLag", _OF_FETCHER,
+    "Most records that a followed partition is behind its leader."))
+MIN_FETCH_RATE = of_members(kafka(*_FETCHERS, "MinFetchRate", _OF_FETCHER,
+    "Fetches a second of the slowest fetcher, since it connected; 0 without fetchers."))
+FAILED_FETCHES = of_members(kafka(*_FETCHERS, "FailedPartitionsCount", _OF_FETCHER,
+    "Followed partitions that are not fetched because their log failed."))
+DEAD_FETCHERS = of_members(kafka(*_FETCHERS, "DeadThreadCount", _OF_FETCHER,
+    "0: fetchers are tasks of the event loop, which ends with the broker."))
+FETCHER_LAG = of_members(kafka("server", "FetcherLagMetrics", "ConsumerLag", _OF_REPLICA,
+    "Records that a followed partition is behind the high watermark of its leader."))
 
 # -- logs --------------------------------------------------------------------------------------------------------------
 LOG_SIZE = kafka("log", "Log", "Size", _PARTITION, "Size of a partition in bytes.")
@@ -115,7 +138,7 @@ UNCLEANABLE = kafka("log", "LogCleanerManager", "uncleanable-partitions-count", 
 
 # -- the cluster -------------------------------------------------------------------------------------------------------
 ACTIVE_CONTROLLERS = kafka("controller", "KafkaController", "ActiveControllerCount", (),
-    "1: the broker is its own controller.")
+    "1 in a node alone, its own controller; 0 in a member of a cluster.")
 ACTIVE_BROKERS = kafka("controller", "KafkaController", "ActiveBrokerCount", (), "Unfenced brokers.")
 FENCED_BROKERS = kafka("controller", "KafkaController", "FencedBrokerCount", (), "Fenced brokers.")
 TOPICS = kafka("controller", "KafkaController", "GlobalTopicCount", (), "Topics.")
@@ -128,7 +151,7 @@ METADATA_OFFSET = kafka("controller", "KafkaController", "LastAppliedRecordOffse
     "Offset of the last metadata record.")
 METADATA_APPLIED = attribute("broker-metadata-metrics", "last-applied-record-offset", (),
     "Offset of the last metadata record.")
-QUORUM_LEADER = attribute("raft-metrics", "current-leader", (), "Leader of the quorum: this node.")
+QUORUM_LEADER = attribute("raft-metrics", "current-leader", (), "Leader of the quorum: in a node alone this node.")
 QUORUM_EPOCH = attribute("raft-metrics", "current-epoch", (), "Leader epoch of the quorum.")
 QUORUM_HIGH_WATERMARK = attribute("raft-metrics", "high-watermark", (), "High watermark of the metadata log.")
 QUORUM_END = attribute("raft-metrics", "log-end-offset", (), "Offset of the next metadata record.")

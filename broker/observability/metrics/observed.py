@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
     from broker.network.server import Server
     from broker.observability.loop_watch import LoopWatch
+    from broker.observability.metrics.metric import Sample
     from broker.observability.metrics.request_times import RequestTimes
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.process.state import BrokerState
@@ -83,6 +85,25 @@ class QuorumView(Protocol):
         """The end of this node's log."""
 
 
+class ReplicaView(Protocol):
+    """The replicas of a member of a cluster."""
+
+    @property
+    def followed_count(self) -> int:
+        """The number of partitions that this broker has, and does not lead."""
+
+    @property
+    def offline_count(self) -> int:
+        """How many replicas of this broker have no usable log, without those that it leads."""
+
+    @property
+    def isr_changes(self) -> tuple[int, int]:
+        """How often in-sync replicas became fewer, and more."""
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples that only a member has."""
+
+
 class MainParts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that only the process that a user starts has."""
 
@@ -91,6 +112,7 @@ class MainParts(msgspec.Struct, frozen=True, kw_only=True):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     client_metrics: ClientMetrics
+    replicas: ReplicaView | None = None
 
 
 class ObservedProcess(Protocol):

@@ -49,6 +49,8 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
         yield from groups(broker, main)
         yield from transactions(main)
         yield from telemetry(main)
+        if main.replicas is not None:
+            yield from main.replicas.samples()
 
 
 def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
@@ -135,8 +137,9 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
             counts["online"] += waiting is not None and waiting.problem is None
             continue
         counts["online"] += 1
-        counts["under min isr"] += in_sync < log.config.min_insync_replicas
-        counts["at min isr"] += in_sync == log.config.min_insync_replicas
+        least = min(log.config.min_insync_replicas, replicas)
+        counts["under min isr"] += in_sync < least
+        counts["at min isr"] += in_sync == least
         traffic.note(log)
         unflushed += max(0, log.log_end_offset - log.recovery_point)
         labels = (partition.topic, str(partition.index))
@@ -147,14 +150,17 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
         yield table.PARTITION_UNDER_REPLICATED, labels, in_sync < replicas
         yield table.STABLE_OFFSET_LAG, labels, log.high_watermark - log.last_stable_offset
     yield from traffic.samples({partition.topic for partition in broker.partitions})
-    yield table.PARTITIONS, (), counts["all"]
+    view = None if broker.main_parts is None else broker.main_parts.replicas
+    followed, offline = (0, 0) if view is None else (view.followed_count, view.offline_count)
+    shrinks, expands = (0, 0) if view is None else view.isr_changes
+    yield table.PARTITIONS, (), counts["all"] + followed
     yield table.LEADERS, (), counts["online"]
-    yield table.OFFLINE_REPLICAS, (), counts["all"] - counts["online"]
+    yield table.OFFLINE_REPLICAS, (), counts["all"] - counts["online"] + offline
     yield table.UNDER_REPLICATED, (), counts["under replicated"]
     yield table.UNDER_MIN_ISR, (), counts["under min isr"]
     yield table.AT_MIN_ISR, (), counts["at min isr"]
-    yield table.ISR_SHRINKS, (), 0
-    yield table.ISR_EXPANDS, (), 0
+    yield table.ISR_SHRINKS, (), shrinks
+    yield table.ISR_EXPANDS, (), expands
     yield table.UNFLUSHED, (), unflushed
 
 

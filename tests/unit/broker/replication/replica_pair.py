@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from broker.replication.counts import ReplicationCounts
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.leader_fetcher import LeaderFetcher
 from protocol.client_session import PendingRequest, Response
@@ -63,11 +64,13 @@ class ReplicaPair:
         self.log.begin_replication(0)
         logs = self.follower.logs
         self.advanced: list[int] = []
+        self.counts = ReplicationCounts()
         self.followed = LocalFollowedLog(
             self.log,
             logs.checkpoints,
             logs.removals,
             self.follower.clock,
+            self.counts,
         )
         self.followed.on_advance = lambda: self.advanced.append(self.log.high_watermark)
         self.client = ClientOf(self.leader)

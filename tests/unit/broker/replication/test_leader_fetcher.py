@@ -41,6 +41,23 @@ def test_a_follower_gets_the_same_bytes(pair: ReplicaPair) -> None:
     assert pair.is_equal()
 
 
+def test_copied_bytes_are_no_traffic_of_clients(pair: ReplicaPair) -> None:
+    """ReplicationBytesIn of the follower is ReplicationBytesOut of the leader; BytesIn and BytesOut have neither."""
+    produce(pair, 20)
+    leader = pair.leader.partition
+    size = leader.log.size_bytes
+    pair.follow()
+    pair.run(500)
+    assert pair.is_equal()
+    assert (pair.counts.bytes_in, leader.counts.bytes_out) == (size, size)
+    assert pair.log.appended == (0, 0)
+    assert (leader.log.fetched_bytes, leader.log.appended) == (0, (60, size))
+    pair.run(500)
+    assert pair.followed.leader_high_watermark == 60
+    pair.followed.truncate(60)
+    assert pair.log.appended == (0, 0)
+
+
 def test_high_watermark_follows_with_the_next_records(pair: ReplicaPair) -> None:
     pair.follow()
     produce(pair)

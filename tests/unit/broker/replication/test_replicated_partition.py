@@ -98,6 +98,7 @@ def test_isr_shrinks_by_followers_that_lag(broker: LeadingBroker) -> None:
     broker.partition.take_answer(Answer(key, proposal, Outcome.COMMITTED, 0, (1, 2), 4, 8))
     assert broker.partition.isr == (1, 2)
     assert broker.partition.high_watermark == 3
+    assert (broker.partition.counts.isr_shrinks, broker.partition.counts.isr_expands) == (1, 0)
 
 
 def test_isr_expands_by_a_follower_that_has_caught_up(broker: LeadingBroker) -> None:
@@ -111,8 +112,12 @@ def test_isr_expands_by_a_follower_that_has_caught_up(broker: LeadingBroker) -> 
     assert proposal.isr == ((1, -1), (2, 20), (3, 30))
     broker.partition.take_answer(Answer(key, proposal, Outcome.REFUSED, ErrorCode.INELIGIBLE_REPLICA))
     assert broker.partition.isr == (1, 2)
+    assert broker.partition.counts.failed_isr_updates == 1
     broker.follow(3, 3)
     assert len(broker.proposed) == 2
+    broker.partition.take_answer(Answer(key, broker.proposed[1][1], Outcome.COMMITTED, 0, (1, 2, 3), 4, 9))
+    assert broker.partition.isr == (1, 2, 3)
+    assert (broker.partition.counts.isr_shrinks, broker.partition.counts.isr_expands) == (0, 1)
 
 
 def test_an_answer_that_is_superseded_leaves_the_proposal_to_the_metadata_log(broker: LeadingBroker) -> None:
