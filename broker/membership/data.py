@@ -79,6 +79,9 @@ class MemberData:
         directories, ids = self._directories, {}
         is_new = directories.metadata.path not in directories.found
         for directory in directories.usable:
+            if directory.path in self.directory_ids:  # formatted by the first call
+                ids[directory.path] = self.directory_ids[directory.path]
+                continue
             properties = directories.found.get(directory.path)
             if properties is None or properties.directory_id is None:
                 if not (unformatted or is_new):

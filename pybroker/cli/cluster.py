@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.option_values import natural
@@ -31,6 +32,8 @@ def command_line() -> ClientParser:
     )
     parser.add_action("id", _id, "print the cluster id")
     parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
+    quorum = parser.add_action("quorum", _quorum, "show the controllers' quorum, and who follows its metadata log")
+    quorum.add_argument("--replication", action="store_true", help="show each replica of the log, with its lag")
     unregistered = parser.add_action("unregister", _unregister, "remove the registration of a broker that is gone")
     unregistered.add_argument("-i", "--id", type=natural, required=True, metavar="ID", help="node id of the broker")
     unregistered = parser.add_action(
@@ -81,6 +84,42 @@ def _all_brokers(session: Session, controller: int | None) -> list[dict[str, obj
         }
         for each in sorted(answer.brokers, key=lambda broker: broker.broker_id)
     ]
+
+
+def _quorum(session: Session, options: argparse.Namespace) -> None:
+    """Show what kafka-metadata-quorum shows: `describe --status` and `describe --replication` (KIP-836)."""
+    with session.administration() as client:
+        found = client.ask("describe_metadata_quorum")
+    log = found["topics"][0]["partitions"][0]
+    if log["error"] is not None:
+        raise CommandError(log["error"])
+    replicas = [("observer", each) for each in log["observers"]]
+    replicas = [*(("voter", each) for each in log["current_voters"]), *replicas]
+    end = next((each["log_end_offset"] for _, each in replicas if each["replica_id"] == log["leader_id"]), None)
+    rows: list[dict[str, object]] = [
+        {
+            "node": each["replica_id"],
+            "role": "leader" if each["replica_id"] == log["leader_id"] else role,
+            "log_end_offset": each["log_end_offset"],
+            "lag": None if end is None else max(0, end - each["log_end_offset"]),
+            "last_fetch_timestamp": each.get("last_fetch_timestamp"),
+            "last_caught_up_timestamp": each.get("last_caught_up_timestamp"),
+        }
+        for role, each in sorted(replicas, key=lambda pair: (pair[0] != "voter", pair[1]["replica_id"]))
+    ]
+    if options.replication:
+        show(rows, as_json=options.json)
+        return
+    status = {
+        "cluster_id": session.cluster.cluster_id,
+        "leader_id": log["leader_id"],
+        "leader_epoch": log["leader_epoch"],
+        "high_watermark": log["high_watermark"],
+        "max_follower_lag": max((int(str(row["lag"] or 0)) for row in rows if row["role"] == "voter"), default=0),
+        "voters": sorted(each["replica_id"] for each in log["current_voters"]),
+        "observers": sorted(each["replica_id"] for each in log["observers"]),
+    }
+    show([status], as_json=options.json)
 
 
 def _id(session: Session, options: argparse.Namespace) -> None:

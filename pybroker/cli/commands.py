@@ -43,6 +43,8 @@ _GROUPS: dict[str, tuple[tuple[str, str, Kind, str, str], ...]] = {
         ("groups", "pybroker.cli.groups", "client", "ACTION", "show groups and lag, reset offsets"),
         ("configs", "pybroker.cli.configs", "client", "ACTION", "show and set configs"),
         ("cluster", "pybroker.cli.cluster", "client", "ACTION", "show the brokers and the cluster id"),
+        ("reassign", "pybroker.cli.reassign", "client", "ACTION", "move replicas to other brokers"),
+        ("elect-leaders", "pybroker.cli.elect_leaders", "client", "[...]", "let preferred replicas lead"),
         ("acls", "pybroker.cli.acls", "client", "ACTION", "list, add and remove ACLs"),
         ("users", "pybroker.cli.users", "client", "ACTION", "list, create and delete SCRAM users"),
         ("quotas", "pybroker.cli.quotas", "client", "ACTION", "list, set and delete quotas"),

@@ -61,6 +61,8 @@ LINES = {
     "cluster id": Line("cluster id", denied=0),
     "cluster unregister": Line("cluster unregister --id 9", code=1),
     "cluster unregister-controller": Line("cluster unregister-controller --id 9", code=1),
+    "cluster quorum": Line("cluster quorum", denied=1),
+    "elect-leaders": Line("elect-leaders --topic orders"),
     "config explain": Line("config explain log.dirs"),
     "config print": Line("config print"),
     "config validate": Line("config validate"),
@@ -91,6 +93,11 @@ LINES = {
     "topics delete": Line("topics delete gone", ("topics create gone",)),
     "topics describe": Line("topics describe orders"),
     "topics list": Line("topics list", denied=0),
+    "reassign cancel": Line("reassign cancel {folder}/plan.json"),
+    "reassign execute": Line("reassign execute {folder}/plan.json"),
+    "reassign generate": Line("reassign generate --topic orders --broker-list 1"),
+    "reassign list": Line("reassign list"),
+    "reassign verify": Line("reassign verify {folder}/plan.json"),
     "transactions abort": Line("transactions abort --topic orders --partition 0 --start-offset 0", code=1),
     "transactions describe": Line("transactions describe billing"),
     "transactions find-hanging": Line("transactions find-hanging", denied=0),
@@ -114,8 +121,8 @@ ELSEWHERE = {
     "kafka-home": "tests/integration/test_kafka_home.py",
     "serve": "tests/integration/test_testing.py",
 }
-#: Commands that print problems: they print nothing if there are none.
-REPORTS_OF_PROBLEMS = ("config validate", "transactions find-hanging")
+#: Commands that print problems, or work that is under way: they print nothing if there is none.
+REPORTS_OF_PROBLEMS = ("config validate", "reassign cancel", "reassign list", "transactions find-hanging")
 #: Commands without --json, and why.
 WITHOUT_JSON = {
     **dict.fromkeys(("completion", "man", "random-uuid", "kafka-home"), "one text, or one value"),
@@ -190,6 +197,7 @@ class Commands:
         }
         (folder / "password").write_text("letmein\n")
         (folder / "lines").write_text("one\ntwo\n")
+        (folder / "plan.json").write_text('{"partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}')
         (folder / "server.properties").write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={folder}/data\n")
 
     def __call__(self, line: str, *options: str) -> Done:

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from controller.formatting import id_bytes
+from controller.formatting import id_bytes, id_text
 from metadata.create_topics import NewTopic
 from metadata.framing import new_record
 from metadata.image import Endpoint, ResourceType
@@ -28,6 +28,7 @@ from protocol.messages.cluster_metadata import ConfigRecord
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM
 from protocol.messages.envelope import ENVELOPE
+from protocol.messages.fetch import FETCH
 from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
@@ -39,6 +40,8 @@ from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
+from storage.checkpoints import read_meta_properties
+from storage.fs import LOCAL
 from tests.integration.membership.fake_controller import NODE_ID, FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
@@ -83,6 +86,16 @@ def test_registration_names_addresses_features_and_directories(
     assert ranges["metadata.version"] == (7, 33)
     assert ranges["kraft.version"] == (0, 1)
     assert len(request.log_dirs) == 1
+
+
+def test_a_new_directory_keeps_its_id(controller: FakeController, member: MemberBroker) -> None:
+    """The quorum would list this broker twice: by the id of its first fetches, and by that on the disk."""
+    written = read_meta_properties(LOCAL, str(member.log_dir))
+    assert written is not None
+    fetches = [each.topics[0].partitions[0].replica_directory_id for each in controller.named(FETCH)]
+    (registration,) = controller.named(BROKER_REGISTRATION)
+    assert {id_text(each) for each in fetches} == {id_text(each) for each in registration.log_dirs}
+    assert {id_text(each) for each in fetches} == {written.directory_id}
 
 
 def test_heartbeats_ask_for_unfencing_once_the_registration_is_applied(
@@ -337,7 +350,7 @@ def test_move_is_assigned_before_the_copy_takes_its_place(controller: FakeContro
             )
             client.call(ALTER_REPLICA_LOG_DIRS, 2, dirs=[wanted])
         eventually((target / "orders-0").exists)
-        assert not (source / "orders-0").exists()
+        eventually(lambda: not (source / "orders-0").exists())
         assert already[0] is False
         assert topic.partitions[0].directory_of(1) == directory_id(target)
 

@@ -1,0 +1,121 @@
+"""Commands for several brokers, beside Apache Kafka's own tools on the same cluster of three members."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.test_cluster_guide import PlainController, WatchedMember, member, run
+from tests.support.brokers import CLUSTER_ID
+from tests.support.eventually import eventually
+from tests.support.java import QUICK, java_command, kafka_classpath
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WatchedMember]]:
+    with ExitStack() as stack:
+        controller = stack.enter_context(PlainController(tmp_path_factory.mktemp("controller")))
+        yield [
+            stack.enter_context(member(tmp_path_factory.mktemp("broker"), node_id, controller.port))
+            for node_id in (1, 2, 3)
+        ]
+
+
+def tool(brokers: list[WatchedMember], main: str, *arguments: str) -> str:
+    """Run a tool of Apache Kafka; return its output."""
+    words = ["--bootstrap-server", ",".join(each.bootstrap for each in brokers), *arguments]
+    done = subprocess.run(
+        java_command(f"org.apache.kafka.tools.{main}", words, [kafka_classpath()], options=QUICK),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def plan(path: Path, topic: str, *replicas: list[int]) -> Path:
+    partitions = [{"topic": topic, "partition": index, "replicas": each} for index, each in enumerate(replicas)]
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return path
+
+
+def replicas_of(brokers: list[WatchedMember], topic: str) -> list[str]:
+    return [line.split()[2] for line in run(f"pybroker topics describe {topic}", brokers).splitlines()[2:]]
+
+
+def test_replicas_move_with_a_throttle(brokers: list[WatchedMember], tmp_path: Path) -> None:
+    """Both tools see the same states, and our command removes the throttle that it has set."""
+    run("pybroker topics create moved --replica-assignment 1:2,2:1 --config min.insync.replicas=1", brokers)
+    file = plan(tmp_path / "plan.json", "moved", [3, 2], [2, 3])
+    reassignment = "reassign.ReassignPartitionsCommand"
+    before = tool(brokers, reassignment, "--reassignment-json-file", str(file), "--verify", "--preserve-throttles")
+    assert run(f"pybroker reassign verify {file} --preserve-throttles", brokers) == before.rstrip() + "\n"
+    assert "There is no active reassignment of partition moved-0, but replica set is 1,2 rather than 3,2." in before
+
+    started = run(f"pybroker reassign execute {file} --throttle 100000000", brokers)
+    assert '{"topic":"moved","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}' in started
+    assert "Successfully started partition reassignments for moved-0,moved-1\n" in started
+    eventually(lambda: replicas_of(brokers, "moved"), equal_to=["3,2", "2,3"], timeout_s=60)
+
+    eventually(lambda: run("pybroker reassign list", brokers), equal_to="No partition reassignments found.\n")
+    assert "No partition reassignments found." in tool(brokers, reassignment, "--list")
+    assert "follower.replication.throttled.replicas" in run("pybroker configs describe --topic moved", brokers)
+    ended = run(f"pybroker reassign verify {file}", brokers)
+    assert "Reassignment of partition moved-1 is completed.\n" in ended
+    assert "Clearing broker-level throttles on brokers 1,2,3\n" in ended
+    assert "throttled" not in run("pybroker configs describe --topic moved", brokers)
+    again = tool(brokers, reassignment, "--reassignment-json-file", str(file), "--verify")
+    assert again.split() == run(f"pybroker reassign verify {file}", brokers).split()
+
+
+def test_a_move_to_a_stopped_broker_is_cancelled(brokers: list[WatchedMember], tmp_path: Path) -> None:
+    run("pybroker topics create stuck --replica-assignment 1:2 --config min.insync.replicas=1", brokers)
+    file = plan(tmp_path / "plan.json", "stuck", [1, 3])
+    brokers[2].stop()
+    left = brokers[:2]
+    with pytest.raises(AssertionError, match="Unknown broker id 3"):
+        run(f"pybroker reassign execute {file}", left)
+    brokers[2].start()
+    run(f"pybroker reassign execute {file}", brokers)
+    run(f"pybroker reassign cancel {file}", brokers)
+    eventually(lambda: run("pybroker reassign list", brokers), equal_to="No partition reassignments found.\n")
+    assert run(f"pybroker reassign cancel {file} --preserve-throttles", brokers) == (
+        "None of the specified partition reassignments are active.\n"
+    )
+
+
+def test_preferred_replicas_lead_again(brokers: list[WatchedMember]) -> None:
+    run("pybroker topics create led --replica-assignment 3:1 --config min.insync.replicas=1", brokers)
+    brokers[2].stop()
+    leader = "pybroker topics describe led --json"
+    eventually(lambda: json.loads(run(leader, brokers[:2]))["partitions"][0]["leader"], equal_to=1, timeout_s=60)
+    brokers[2].start()
+    eventually(lambda: json.loads(run(leader, brokers))["partitions"][0]["isr"].__len__(), equal_to=2, timeout_s=60)
+    assert "elected" in run("pybroker elect-leaders --topic led --partition 0", brokers)
+    eventually(lambda: json.loads(run(leader, brokers))["partitions"][0]["leader"], equal_to=3)
+    assert "leads already" in run("pybroker elect-leaders --topic led", brokers)
+    shown = tool(brokers, "LeaderElectionCommand", "--election-type", "PREFERRED", "--topic", "led", "--partition", "0")
+    assert "Valid replica already elected for partitions led-0" in shown
+
+
+def test_quorum_is_that_of_kafkas_tool(brokers: list[WatchedMember]) -> None:
+    status = json.loads(run("pybroker cluster quorum --json", brokers))
+    shown = tool(brokers, "MetadataQuorumCommand", "describe", "--status")
+    values = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
+    assert status["cluster_id"] == CLUSTER_ID == values["ClusterId"].strip()
+    assert status["leader_id"] == int(values["LeaderId"]) == 100
+    assert status["leader_epoch"] == int(values["LeaderEpoch"])
+    assert (status["voters"], status["observers"]) == ([100], [1, 2, 3])
+    rows = [json.loads(line) for line in run("pybroker cluster quorum --replication --json", brokers).splitlines()]
+    assert [(each["node"], each["role"]) for each in rows] == [
+        (100, "leader"),
+        (1, "observer"),
+        (2, "observer"),
+        (3, "observer"),
+    ]

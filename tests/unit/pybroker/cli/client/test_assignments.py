@@ -1,0 +1,86 @@
+"""Assignments of replicas: files, proposals, throttles; the documents' examples of placement."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pybroker.cli.client.assignments import (
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    Assignment,
+    parse_assignment,
+    parse_topics,
+    propose,
+    throttled_replicas,
+    to_json,
+)
+from pybroker.cli.client.errors import UsageError
+
+
+def assignment(partitions: int, factor: int) -> Assignment:
+    return {("orders", index): list(range(factor)) for index in range(partitions)}
+
+
+def test_a_file_of_kafka_is_read_and_written() -> None:
+    text = '{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[2,3],"log_dirs":["any","any"]}]}'
+    assert parse_assignment(text) == {("orders", 1): [2, 3]}
+    assert to_json(parse_assignment(text)) == text
+    assert parse_topics('{"topics":[{"topic":"orders"}],"version":1}') == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "reason"),
+    [
+        ([], "list cannot be empty"),
+        ([{"topic": "t", "partition": 0}], "lacks topic, partition or replicas"),
+        ([{"topic": "t", "partition": 0, "replicas": [1, 1]}], "may not contain duplicate entries"),
+        ([{"topic": "t", "partition": 0, "replicas": []}], "be empty"),
+        ([{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}], "log_dirs is not supported"),
+        ([{"topic": "t", "partition": 0, "replicas": [1]}] * 2, "duplicate entries for t-0"),
+        ({}, "list partitions"),
+    ],
+)
+def test_a_wrong_file_is_rejected(partitions: object, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_assignment(json.dumps({"partitions": partitions}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "partitions": []}'])
+def test_other_text_is_rejected(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_assignment(text)
+
+
+@pytest.mark.parametrize(("brokers", "partitions", "factor"), [(3, 6, 3), (5, 10, 3), (4, 12, 2), (1, 3, 1)])
+def test_proposals_spread_leaders_and_replicas_evenly(brokers: int, partitions: int, factor: int) -> None:
+    found = propose(assignment(partitions, factor), dict.fromkeys(range(brokers)))
+    leaders = [replicas[0] for replicas in found.values()]
+    everywhere = [each for replicas in found.values() for each in replicas]
+    assert all(len(set(replicas)) == factor for replicas in found.values())
+    assert {leaders.count(each) for each in range(brokers)} == {partitions // brokers}
+    assert {everywhere.count(each) for each in range(brokers)} == {partitions * factor // brokers}
+
+
+def test_replicas_of_a_partition_are_on_different_racks() -> None:
+    racks = {0: "a", 1: "b", 2: "c", 3: "a", 4: "b", 5: "c"}
+    for replicas in propose(assignment(12, 3), racks).values():
+        assert {racks[each] for each in replicas} == {"a", "b", "c"}
+    two = {0: "a", 1: "a", 2: "b"}
+    for replicas in propose(assignment(6, 3), two).values():
+        assert sorted(replicas) == [0, 1, 2]
+
+
+def test_more_replicas_than_brokers_are_impossible() -> None:
+    with pytest.raises(UsageError, match="Replication factor: 3 larger than available brokers: 2"):
+        propose(assignment(1, 3), {1: None, 2: None})
+
+
+def test_throttles_name_todays_leaders_and_new_followers() -> None:
+    current = {("orders", 0): [1, 2], ("orders", 1): [2, 3], ("other", 0): [1]}
+    target = {("orders", 0): [2, 4], ("orders", 1): [3, 2], ("other", 0): [1]}
+    assert throttled_replicas(current, target) == {
+        "orders": {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:4"},
+        "other": {},
+    }
