@@ -317,7 +317,7 @@ def test_groups_whose_replicas_are_too_few(
     finally:
         outage.end()
         configure(admin, "__consumer_offsets", "min.insync.replicas", "1")
-    eventually(partial(in_sync, leading, ["__consumer_offsets"]), equal_to={(OURS, THEIRS)})
+    eventually(partial(in_sync, leading, ["__consumer_offsets"]), equal_to={(OURS, THEIRS)}, timeout_s=150)
     places = [TopicPartition("__consumer_offsets", index) for index in range(2)]
     admin.elect_leaders(ElectionType.PREFERRED, places).result(30)
     assert eventually(lambda: groups.answers()[0], equal_to="NONE") == "NONE"
