@@ -272,8 +272,11 @@ def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
     return old if new is None else tuple(new)
 
 
-def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
-    """Clear the eligible leaders of one topic, or of all if the name is empty: min.insync.replicas has changed."""
+def replay_clear_elr(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    """Clear the eligible leaders of one topic, or of all if the name is empty: min.insync.replicas has changed.
+
+    As in Kafka, this is a change of each partition that has some: its epoch rises, and leaders have to know that one.
+    """
     if not value.topic_name:
         topics = list(image.topics_by_name.values())
     elif (topic := image.topics_by_name.get(value.topic_name)) is not None:
@@ -283,7 +286,11 @@ def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.eligible_leader_replicas or partition.last_known_elr:
-                topic.partitions[index] = partition._replace(eligible_leader_replicas=(), last_known_elr=())
+                epoch = partition.partition_epoch + 1
+                topic.partitions[index] = partition._replace(
+                    partition_epoch=epoch, eligible_leader_replicas=(), last_known_elr=()
+                )
+                delta.changed_partitions[topic.topic_id, index] = topic
 
 
 def replay_config(image: MetadataImage, value: Struct, delta: Delta) -> None:

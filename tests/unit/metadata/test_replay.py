@@ -127,14 +127,16 @@ def test_any_leader_begins_a_leader_epoch(image: MetadataImage, leader: int | No
     assert list(delta.changed_partitions) == [(TOPIC_ID, 1)]
 
 
-def test_clear_elr_touches_only_elr(image: MetadataImage):
-    """It clears those of one topic or, without a name, of all topics; the partition epoch stays."""
+def test_clear_elr_changes_partitions_that_have_some(image: MetadataImage):
+    """It clears those of one topic or, without a name, of all. Leaders need the new epoch to change their ISR."""
     change = {"topic_id": TOPIC_ID, "eligible_leader_replicas": [1], "last_known_elr": [1]}
     replay_all(image, [*an_orders_topic(), record(PartitionChangeRecord, partition_id=0, **change)])
-    replay_all(image, [record(ClearElrRecord, topic_name="")])
-    partition = image.topics_by_name["orders"].partitions[0]
+    delta = replay_all(image, [record(ClearElrRecord, topic_name="")])
+    partition, other = (image.topics_by_name["orders"].partitions[index] for index in (0, 1))
 
-    assert (partition.eligible_leader_replicas, partition.last_known_elr, partition.partition_epoch) == ((), (), 1)
+    assert (partition.eligible_leader_replicas, partition.last_known_elr, partition.partition_epoch) == ((), (), 2)
+    assert other.partition_epoch == 0
+    assert list(delta.changed_partitions) == [(TOPIC_ID, 0)]
 
 
 def test_broker_registration_fencing_and_removal(image: MetadataImage):
