@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -44,14 +45,27 @@ def classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [classes, SOURCE.parent.parent / "java", streams_classpath()]
 
 
+class Bootstrap(Protocol):
+    """A broker, or several."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
 class WordCount:
     """The program, which is restarted after each kill with its remaining directory."""
 
     def __init__(
-        self, broker: RunningBroker, name: str, classpath: list[Path], directory: Path, protocol: str = "classic"
+        self,
+        broker: Bootstrap,
+        name: str,
+        classpath: list[Path],
+        directory: Path,
+        protocol: str = "classic",
+        properties: Sequence[str] = (),
     ) -> None:
         arguments = [broker.bootstrap, name, f"{name}-counts", name, str(directory / "state")]
-        options = ["commit.interval.ms=100", f"group.protocol={protocol}"]
+        options = ["commit.interval.ms=100", f"group.protocol={protocol}", *properties]
         self._command = java_command("WordCount", [*arguments, *options], classpath)
         self._output = (directory / "output.txt").open("ab")
         self.path = directory / "output.txt"
