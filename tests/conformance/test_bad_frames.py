@@ -33,7 +33,7 @@ from tests.support.tools import start_tool
 from tests.support.wire import WireClient, served_versions
 
 _GROWTH_BYTES = 64 << 20
-#: Frames to which Apache Kafka 4.4 reacts otherwise than the releases before: it has ApiVersions v5, accepts no negative
+#: Frames to which Apache Kafka 4.4 reacts otherwise than releases before: it has ApiVersions v5, accepts no negative
 #: counts of tags, and limits the sizes of records in compressed batches.
 _SINCE_4_4 = re.compile(r"(?!)" if KAFKA_LINE >= (4, 4) else r"count of -1|ApiVersions v5|lie: .*, records: ")
 """The largest growth of the broker's memory; a single frame may declare 100 MiB."""
