@@ -45,10 +45,13 @@ class ControllerClients:
 
     def new(self, endpoint: Endpoint, client_id: str, request_timeout_ms: int | None = None) -> OutboundClient:
         """Return a client of one controller. Without a timeout it is request.timeout.ms."""
-        timeout_ms = self._options.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
-        timeout_ms = min(timeout_ms, self._most_timeout_ms)
-        options = replace(self._options, client_id=client_id, request_timeout_ms=timeout_ms)
+        options = self.options(client_id, request_timeout_ms)
         return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
+
+    def options(self, client_id: str, request_timeout_ms: int | None) -> OutboundOptions:
+        """Return the options of a client."""
+        timeout_ms = self._options.request_timeout_ms if request_timeout_ms is None else request_timeout_ms
+        return replace(self._options, client_id=client_id, request_timeout_ms=min(timeout_ms, self._most_timeout_ms))
 
 
 class ControllerChannel:

@@ -1,4 +1,4 @@
-"""What replication has done since the broker's start, for metrics."""
+"""Counts of what replication has done since the start of the broker, for metrics."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ def numbers(count: int) -> list[str]:
 def test_acknowledged_records_are_on_both(
     member: MemberBroker, other: OtherBroker, admin: AdminClient, leads: int
 ) -> None:
+    """S21.1, S21.4, S21.10: whichever leads, the other copies, byte by byte."""
     topic = create(admin, leads, OURS + THEIRS - leads)
     produce(member.bootstrap, topic, 0, COUNT)
     assert consume(member, topic, COUNT) == numbers(COUNT)
@@ -111,7 +112,7 @@ def segment(broker: RunningBroker, topic: str) -> bytes:
 
 
 def test_leaders_fail_in_turn(member: MemberBroker, other: OtherBroker, admin: AdminClient) -> None:
-    """Each broker is killed while it leads. Nothing acknowledged is lost, and the replicas are equal in the end."""
+    """S21.13, S22.5: each broker is killed while it leads. No acknowledged record is lost."""
     both = f"{member.bootstrap},{other.bootstrap}"
     topic = create(admin, OURS, THEIRS, least=1)
     produce(both, topic, 0, COUNT)
@@ -129,6 +130,7 @@ def test_leaders_fail_in_turn(member: MemberBroker, other: OtherBroker, admin: A
 def test_a_member_that_stops_moves_its_leadership_first(
     member: MemberBroker, other: OtherBroker, admin: AdminClient
 ) -> None:
+    """S22.7."""
     topic = create(admin, OURS, THEIRS, least=1)
     produce(member.bootstrap, topic, 0, COUNT)
     member.stop()

@@ -162,7 +162,8 @@ def test_broker_runs_in_an_empty_environment(
     environment = Environment(tmp_path, wheelhouse)
     environment.install(installer, str(built[file]))
     assert environment.packages() == BASE
-    assert environment.size() - environment.size("uvloop/**/*") < 24.5 * MEGABYTE
+    # 0.8 MB of it are the rooms of a member of a cluster, with their bytecode
+    assert environment.size() - environment.size("uvloop/**/*") < 25.8 * MEGABYTE
     assert environment.size() < 40 * MEGABYTE
     with environment.broker() as listeners:
         send_and_receive(listeners["PLAINTEXT"])

@@ -101,6 +101,7 @@ def test_a_new_directory_keeps_its_id(controller: FakeController, member: Member
 def test_heartbeats_ask_for_unfencing_once_the_registration_is_applied(
     controller: FakeController, member: MemberBroker
 ) -> None:
+    """S23.1: until then the controller keeps it fenced."""
     registration = controller.image.brokers[1]
     heartbeats = controller.named(BROKER_HEARTBEAT)
     unfencing = next(each for each in heartbeats if not each.want_fence)

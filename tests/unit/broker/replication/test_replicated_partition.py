@@ -16,6 +16,7 @@ from tests.unit.broker.replication.leading_broker import MAX_LAG_MS, REGISTERED,
 
 
 def test_consumers_read_what_all_in_sync_replicas_have(broker: LeadingBroker) -> None:
+    """S21.2, S21.3: up to the high watermark, not up to the log end."""
     broker.produce(batch(3))
     assert read_offsets(fetch_one(broker, max_wait_ms=0)) == []
     broker.follow(2, 0)
@@ -84,6 +85,7 @@ def test_a_follower_whose_log_diverges_has_confirmed_nothing(broker: LeadingBrok
 
 
 def test_isr_shrinks_by_followers_that_lag(broker: LeadingBroker) -> None:
+    """S21.5-S21.7, S23.2: replica.lag.time.max.ms is 30,000."""
     broker.produce(batch(3))
     broker.advance(MAX_LAG_MS)
     broker.follow(2, 3)

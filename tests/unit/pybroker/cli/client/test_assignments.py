@@ -55,12 +55,27 @@ def test_other_text_is_rejected(text: str) -> None:
 
 @pytest.mark.parametrize(("brokers", "partitions", "factor"), [(3, 6, 3), (5, 10, 3), (4, 12, 2), (1, 3, 1)])
 def test_proposals_spread_leaders_and_replicas_evenly(brokers: int, partitions: int, factor: int) -> None:
+    """S22.3: each broker leads as many partitions as the others."""
     found = propose(assignment(partitions, factor), dict.fromkeys(range(brokers)))
     leaders = [replicas[0] for replicas in found.values()]
     everywhere = [each for replicas in found.values() for each in replicas]
     assert all(len(set(replicas)) == factor for replicas in found.values())
     assert {leaders.count(each) for each in range(brokers)} == {partitions // brokers}
     assert {everywhere.count(each) for each in range(brokers)} == {partitions * factor // brokers}
+
+
+def test_examples_of_the_documents() -> None:
+    """S22.1, S22.2: partition i begins at broker i, and its replicas follow in the order of ids."""
+    four = propose(assignment(4, 2), dict.fromkeys([1, 2, 3, 4]))
+    assert list(four.values()) == [[1, 2], [2, 3], [3, 4], [4, 1]]
+    six = propose(assignment(6, 2), dict.fromkeys([1, 2, 3, 4, 5, 6]))
+    assert list(six.values()) == [[1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 1]]
+
+
+def test_four_brokers_and_factor_three() -> None:
+    """S21.11: each of three partitions is on three different brokers."""
+    found = propose(assignment(3, 3), dict.fromkeys([1, 2, 3, 4]))
+    assert [len(set(replicas)) for replicas in found.values()] == [3, 3, 3]
 
 
 def test_replicas_of_a_partition_are_on_different_racks() -> None:
@@ -73,6 +88,7 @@ def test_replicas_of_a_partition_are_on_different_racks() -> None:
 
 
 def test_more_replicas_than_brokers_are_impossible() -> None:
+    """S21.12: two replicas of a partition cannot be on one broker."""
     with pytest.raises(UsageError, match="Replication factor: 3 larger than available brokers: 2"):
         propose(assignment(1, 3), {1: None, 2: None})
 
