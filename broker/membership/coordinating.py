@@ -60,7 +60,9 @@ class CoordinatingMember(CoordinatorProcess):
             self.config, image, self.verifier, requests, self.partitions, self.clock, self.timers
         )
 
-        self.end_offsets = PeerEndOffsets(self.config.node_id, image, self.partitions, requests, self.loop.call_soon)
+        self.end_offsets = PeerEndOffsets(
+            self.config.node_id, image, self.partitions, requests, self.timers, self.loop.call_soon
+        )
         self.metadata.on_change(self._retry_requests)
 
     def _retry_requests(self, delta: Delta) -> None:

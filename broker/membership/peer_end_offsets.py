@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
     from metadata.image import MetadataImage
     from protocol.schema import Struct
+    from runtime.timers import Timers
 
+#: How long metrics wait for other brokers. Kafka's metrics do not have these values.
+_SOON_MS = 1_000
 #: ListOffsets: a consumer asks, for the end.
 _CONSUMER, _LATEST = -1, -1
 _Asked = dict[TopicPartition, Deferred[int]]
@@ -43,12 +47,14 @@ class PeerEndOffsets:
         image: MetadataImage,
         partitions: Partitions,
         peers: BrokerRequests,
+        timers: Timers,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._node_id = node_id
         self._image = image
         self._own = PartitionEndOffsets(partitions)
         self._peers = peers
+        self._timers = timers
         self._call_soon = call_soon
         self._waiting: dict[int, _Asked] = {}
         self.known_ends: Mapping[TopicPartition, int] = {}
@@ -71,19 +77,23 @@ class PeerEndOffsets:
         return asked.setdefault((topic, partition), Deferred())
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
-        """Ask the other leaders for the high watermarks of those of these partitions that they lead."""
+        """Ask the other leaders for the high watermarks of those of these partitions that they lead.
+
+        Resolves after a second at most, with those that have answered by then.
+        """
         asked = {each: self.end_offset(*each) for each in places if self._leader(*each) not in (None, self._node_id)}
+        learned: Deferred[None] = Deferred()
 
-        def keep(_: None) -> None:
-            known: dict[TopicPartition, int] = {}
-            for place, ended in asked.items():
-                try:
-                    known[place] = ended.result()
-                except Refused:
-                    continue  # the lag is not known meanwhile
-            self.known_ends = known
+        def keep() -> None:
+            timer.cancel()
+            if learned.done:
+                return
+            self.known_ends = dict(_known(asked))
+            learned.resolve(None)
 
-        return settled(list(asked.values())).then(keep)
+        timer = self._timers.call_later(_SOON_MS, keep)
+        settled(list(asked.values())).add_done_callback(lambda _: keep())
+        return learned
 
     def _leader(self, topic: str, partition: int) -> int | None:
         found = self._image.topic(topic)
@@ -121,6 +131,13 @@ class PeerEndOffsets:
                 ended.fail(_refusal(code))
             else:
                 ended.resolve(answered.offset)
+
+
+def _known(asked: _Asked) -> Iterator[tuple[TopicPartition, int]]:
+    for place, ended in asked.items():
+        if ended.done:
+            with suppress(Refused):  # the lag is not known meanwhile
+                yield place, ended.result()
 
 
 def _refusal(code: ErrorCode) -> Refused:

@@ -13,6 +13,8 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
 from runtime.deferred import Deferred
+from runtime.timers import Timers
+from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
 
 
@@ -27,7 +29,10 @@ class Cluster:
             absence=lambda topic, index: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
         image: Any = Leaders(t=[1, 2, 2], u=[2, -1])
-        self.ends = PeerEndOffsets(1, image, partitions, self.peers, self.soon.append)  # type: ignore[arg-type]
+        self.clock = FakeClock()
+        self.loop = FakeLoop(self.clock)
+        timers = Timers(self.loop, self.clock)  # type: ignore[arg-type]
+        self.ends = PeerEndOffsets(1, image, partitions, self.peers, timers, self.soon.append)  # type: ignore[arg-type]
 
     def send(self) -> None:
         while self.soon:
@@ -86,3 +91,15 @@ def test_metrics_learn_what_other_leaders_answer(cluster: Cluster) -> None:
     cluster.answer(t=[(1, 30, ErrorCode.NONE), (2, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)])
     assert learned.done
     assert cluster.ends.known_ends == {("t", 1): 30}
+
+
+def test_metrics_do_not_wait_for_a_frozen_leader(cluster: Cluster) -> None:
+    learned = cluster.ends.learn_ends([("t", 1)])
+    cluster.send()
+    cluster.loop.advance(999)
+    assert not learned.done
+    cluster.loop.advance(1)
+    assert learned.done
+    assert cluster.ends.known_ends == {}
+    cluster.answer(t=[(1, 30, ErrorCode.NONE)])
+    assert cluster.ends.learn_ends([("t", 0)]).done

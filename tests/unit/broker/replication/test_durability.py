@@ -128,6 +128,19 @@ def test_coordinators_rely_on_what_is_committed(broker: LeadingBroker) -> None:
     assert relied_on(broker) is None
 
 
+def test_coordinators_rely_on_the_records_that_they_name(broker: LeadingBroker) -> None:
+    """Later records of others are not waited for."""
+    broker.produce(acks=1)
+    commit(broker, 1)
+    broker.produce(acks=1)
+    assert broker.durability.relied_on(broker.partition, 1) is None
+    wait = broker.durability.relied_on(broker.partition, 2)
+    assert wait is not None
+    assert not wait.done
+    commit(broker, 2)
+    wait.result()
+
+
 def test_a_partition_with_one_replica_waits_for_nobody(broker: LeadingBroker) -> None:
     single = broker.topic("single", topic_id=b"s" * 16)
     assert not broker.durability.may_wait(single)
