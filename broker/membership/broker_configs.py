@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs of a member. Kafka's ConfigAdminManager.
+"""AlterConfigs and IncrementalAlterConfigs of a member. Kafka's ConfigAdminManager.
 
 It changes the levels of its own loggers (KIP-412), and rejects invalid values of brokers, which the controller does not
 know. All else is forwarded.
@@ -10,24 +10,35 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.requests.forwarding import RequestForwarder, forward
-from config.alter import REPEATED, Alteration, Refusal, plan_incremental, plan_levels, repeated
+from config.alter import (
+    REPEATED,
+    Alteration,
+    Operation,
+    Refusal,
+    plan_incremental,
+    plan_levels,
+    plan_replacement,
+    repeated,
+)
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.framing import SIZE_BYTES, encode_response
 from protocol.headers import decode_request_header, decode_response_header, encode_request_header
+from protocol.messages import alter_configs as replacement
+from protocol.messages.alter_configs import ALTER_CONFIGS
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
 from runtime import logs
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from broker.access.authorization.guard import Guard
     from broker.metadata_cache import MetadataCache
     from broker.requests.context import RequestContext
     from broker.requests.served_api import Handler
     from config import BrokerConfig
-    from protocol.schema import Chunk, Struct
+    from protocol.schema import Api, Chunk, Struct
     from runtime.timers import Timers
 
 _API = INCREMENTAL_ALTER_CONFIGS
@@ -47,7 +58,12 @@ def alter_configs(
     version = ctx.api_version
     request = _API.request.decode(version, frame, decode_request_header(frame).position)[0]
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
-    decided = list(_refused_brokers(config, metadata, request))
+    decided = [
+        AlterConfigsResourceResponse(**each)
+        for each in _refused_brokers(
+            request, lambda each: plan_incremental(config, metadata.image, _resource(each), _alterations(each))
+        )
+    ]
     if not loggers and not decided:
         return forward(ctx, frame, forwarder=forwarder)
     if loggers:
@@ -56,22 +72,58 @@ def alter_configs(
             set_levels = guard.protect(_API, set_levels)
         own: Any = set_levels(ctx, _API.request(resources=loggers, validate_only=request.validate_only))
         decided += own.responses
+    return _answered(ctx, _API, request, decided, loggers, forwarder, timers)
+
+
+def replace_configs(
+    ctx: RequestContext,
+    frame: bytes,
+    *,
+    forwarder: RequestForwarder,
+    config: BrokerConfig,
+    timers: Timers,
+    metadata: MetadataCache,
+) -> Deferred[list[Chunk]]:
+    """Do the same for AlterConfigs, which changes no loggers."""
+    request = ALTER_CONFIGS.request.decode(ctx.api_version, frame, decode_request_header(frame).position)[0]
+
+    def plan(each: Struct) -> object:
+        values = [Alteration(one.name, Operation.SET, one.value) for one in each.configs]
+        return plan_replacement(config, metadata.image, _resource(each), values)
+
+    refused = [replacement.AlterConfigsResourceResponse(**each) for each in _refused_brokers(request, plan)]
+    if not refused:
+        return forward(ctx, frame, forwarder=forwarder)
+    return _answered(ctx, ALTER_CONFIGS, request, refused, [], forwarder, timers)
+
+
+def _answered(
+    ctx: RequestContext,
+    api: Api,
+    request: Struct,
+    decided: Sequence[Struct],
+    loggers: Sequence[Struct],
+    forwarder: RequestForwarder,
+    timers: Timers,
+) -> Deferred[list[Chunk]]:
+    """Return the results that were decided here, with those of the other resources, which are forwarded."""
+    version = ctx.api_version
     known = {_resource(each) for each in (*decided, *loggers)}
     others = [each for each in request.resources if _resource(each) not in known]
 
     def answer(forwarded: Sequence[Struct]) -> list[Chunk]:
         results = {_resource(each): each for each in (*decided, *forwarded)}
         order = dict.fromkeys(map(_resource, request.resources))
-        merged = _API.response(responses=[results[each] for each in order if each in results])
-        return encode_response(_API, version, ctx.correlation_id, merged)
+        merged = api.response(responses=[results[each] for each in order if each in results])
+        return encode_response(api, version, ctx.correlation_id, merged)
 
     if not others:
         soon: Deferred[list[Chunk]] = Deferred()  # the dispatcher encodes what is done at once
         timers.call_later(0, lambda: soon.resolve(answer(())))
         return soon
-    body = _API.request.encode(version, _API.request(resources=others, validate_only=request.validate_only))
-    rest = encode_request_header(_API, version, ctx.correlation_id, ctx.client_id) + body
-    return forwarder.forward(ctx.connection, rest).then(lambda frame: answer(_results(frame, version)))
+    body = api.request.encode(version, api.request(resources=others, validate_only=request.validate_only))
+    rest = encode_request_header(api, version, ctx.correlation_id, ctx.client_id) + body
+    return forwarder.forward(ctx.connection, rest).then(lambda frame: answer(_results(api, frame, version)))
 
 
 def _resource(each: Struct) -> tuple[int, str]:
@@ -82,27 +134,27 @@ def _alterations(each: Struct) -> list[Alteration]:
     return [Alteration(one.name, one.config_operation, one.value) for one in each.configs]
 
 
-def _response(resource: tuple[int, str], refusal: Refusal | None) -> Struct:
+def _response(resource: tuple[int, str], refusal: Refusal | None) -> dict[str, Any]:
+    """Return the fields of a result."""
     code, message = (ErrorCode.NONE, None) if refusal is None else (refusal.code, refusal.message)
-    return AlterConfigsResourceResponse(
-        error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1]
-    )
+    kind, name = resource
+    return {"error_code": code, "error_message": message, "resource_type": kind, "resource_name": name}
 
 
-def _refused_brokers(config: BrokerConfig, metadata: MetadataCache, request: Struct) -> Iterator[Struct]:
-    """Yield the results of brokers whose new values are invalid."""
+def _refused_brokers(request: Struct, plan: Callable[[Struct], object]) -> Iterator[dict[str, Any]]:
+    """Yield the results of brokers whose new values are invalid, by `plan`."""
     for each in request.resources:
         if each.resource_type == ResourceType.BROKER:
             try:
-                plan_incremental(config, metadata.image, _resource(each), _alterations(each))
+                plan(each)
             except Refusal as refusal:
                 yield _response(_resource(each), refusal)
 
 
-def _results(frame: bytes, version: int) -> Sequence[Struct]:
+def _results(api: Api, frame: bytes, version: int) -> Sequence[Struct]:
     body = memoryview(frame)[SIZE_BYTES:]
-    position = decode_response_header(_API, version, body)[1]
-    results: Sequence[Struct] = _API.response.decode(version, body, position)[0].responses
+    position = decode_response_header(api, version, body)[1]
+    results: Sequence[Struct] = api.response.decode(version, body, position)[0].responses
     return results
 
 
@@ -119,5 +171,5 @@ def _set_levels(config: BrokerConfig, ctx: RequestContext, request: Struct) -> S
                     logs.set_level(logger, level)
         except Refusal as refusal:
             refused = refusal
-        responses.append(_response(_resource(each), refused))
+        responses.append(AlterConfigsResourceResponse(**_response(_resource(each), refused)))
     return _API.response(responses=responses)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from broker.membership.broker_configs import alter_configs
+from broker.membership.broker_configs import alter_configs, replace_configs
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.network.outbound_errors import OutboundError
 from broker.requests.context import ClientConnection, CloseConnection
@@ -72,6 +72,8 @@ def apis_of_a_member(served: Mapping[int, ServedApi]) -> dict[int, ServedApi]:
 def _as_served_here(key: int, served: ServedApi) -> ServedApi:
     if key == ApiKey.INCREMENTAL_ALTER_CONFIGS:
         return ForwardedApi(served, alter_configs)
+    if key == ApiKey.ALTER_CONFIGS:
+        return ForwardedApi(served, replace_configs)
     return ForwardedApi(served) if key in FORWARDED else served
 
 

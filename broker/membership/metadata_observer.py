@@ -127,7 +127,18 @@ class MetadataObserver:
             return
         self._log_leader()
         self.apply()
+        self._store_leader()
         self._step()
+
+    def _store_leader(self) -> None:
+        """Write down a new leader, once the log shows which layout the file has."""
+        observer = self._observer
+        if self._is_closed or observer.endpoint is None or not self._metadata.is_current:
+            return
+        try:
+            self._metadata.log.store_leader(observer.leader_id, observer.leader_epoch)
+        except OSError as error:
+            self._fail(f"the metadata log cannot be written: {error}")
 
     def _log_leader(self) -> None:
         """Log a new leader once: while it is down, other controllers still name it."""

@@ -21,6 +21,7 @@ from controller.metadata_snapshot import (
     snapshots_in,
     write_snapshot,
 )
+from controller.quorum_state import QuorumState, write_quorum_state
 from protocol.error_codes import ProtocolError
 from protocol.records.batch import iter_batches
 from protocol.records.control import control_type
@@ -57,6 +58,7 @@ class ObservedMetadataLog:
         self.bytes_since_snapshot = 0
         self.on_snapshot: Callable[[Snapshot, int], None] = lambda snapshot, end_offset: None
         self._now_ms = now_ms
+        self._stored_leader: tuple[int, int] | None = None
         self._fs = partition_log.directory.fs
 
     # -- ObservedLog -------------------------------------------------------------------------------------------------
@@ -102,6 +104,17 @@ class ObservedMetadataLog:
     def _remove(self, paths: list[str]) -> None:
         for path in paths:
             self._fs.remove(path)
+
+    def store_leader(self, leader_id: int, epoch: int) -> None:
+        """Write the file quorum-state, as observers of Apache Kafka do. It may start on this directory.
+
+        Where the log does not name the voters (kraft.version 0), Apache Kafka has them from its configuration, and
+        begins without the file. Raises OSError.
+        """
+        if self.quorum.kraft_version and (leader_id, epoch) != self._stored_leader:
+            state = QuorumState(version=1, leader_id=leader_id, leader_epoch=epoch)
+            write_quorum_state(self._fs, self.partition_log.path, state)
+            self._stored_leader = leader_id, epoch
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ from confluent_kafka.admin import (
 from broker.membership.forwarding import FORWARDED
 from metadata.loading import MetadataLoader
 from metadata.partition_registration import is_reserved_directory
+from protocol.messages.alter_configs import ALTER_CONFIGS
+from protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
+from protocol.messages.alter_configs import AlterConfigsResource as ReplacingResource
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
@@ -194,7 +197,13 @@ def test_forwarded_requests_have_the_same_answers(member: MemberBroker, other: O
     resource = AlterConfigsResource(resource_type=ResourceType.TOPIC.value, resource_name="none", configs=[alteration])
     wrong = AlterableConfig(name="num.io.threads", config_operation=0, value="no number")
     broker = AlterConfigsResource(resource_type=ResourceType.BROKER.value, resource_name="", configs=[wrong])
+    replaced = ReplacingResource(
+        resource_type=ResourceType.BROKER.value,
+        resource_name="",
+        configs=[ReplacingConfig(name="num.io.threads", value="no number")],
+    )
     requests: list[tuple[Api, dict[str, Any]]] = [
+        (ALTER_CONFIGS, {"resources": [replaced]}),
         (CREATE_TOPICS, {"topics": [CreatableTopic(name="a/b", num_partitions=1, replication_factor=1)]}),
         (CREATE_PARTITIONS, {"topics": [CreatePartitionsTopic(name="none", count=3, assignments=None)]}),
         (DELETE_TOPICS, {"topics": [DeleteTopicState(name="none")]}),
