@@ -390,6 +390,8 @@ class MemberProcess(CoordinatingMember):
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def _report_failure(self, directory: LogDirectory) -> None:
+        if self._replication is not None:
+            self._replication.replicas.take_offline(directory)
         failed = self.directory_ids.get(directory.path)
         if self.publisher.directory_failed(directory.path) and failed is not None and self._lifecycle is not None:
             self._lifecycle.directory_failed(failed)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.replicas.partition import OfflineLog
 from broker.replicas.partitions import INTERNAL_TOPICS, Partitions
 from broker.replication.commits import Commits
 from broker.replication.counts import ReplicationCounts
@@ -149,6 +150,15 @@ class Replicas:
             if key[0] == topic_id:
                 followed.log_config = config
 
+    def take_offline(self, directory: LogDirectory) -> None:
+        """Follow the partitions of a failed directory no longer: they leave the ISR, and readers get an error."""
+        for key, followed in self.followed.items():
+            found = followed.open_log
+            if found is not None and found.directory is directory:
+                self._fetchers.stop(key)
+                reason = LogOffline(found.path, directory.failure or "")
+                followed.set_offline(OfflineLog(followed.topic, key[1], key[0], found.config, reason))
+
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def _lead(self, key: PartitionKey, registration: PartitionRegistration, config: LogConfig, is_new: bool) -> None:
@@ -191,6 +201,8 @@ class Replicas:
             self.followed[key] = partition
         else:
             partition.follow(registration)
+        if partition.open_log is None:
+            return  # its directory has failed, and a fetch would say that the records are here
         self._fetchers.follow(key, partition.followed, registration.leader, registration.leader_epoch)
 
     def _end_following(self, key: PartitionKey, absence: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:

@@ -12,6 +12,7 @@ from tests.support.eventually import eventually
 COUNT = 200
 ALL = [OURS, THEIRS, THIRD]
 _LEADS = pytest.mark.parametrize("leads", [OURS, THEIRS])
+_OURS_LEADS = pytest.mark.parametrize("leads", [OURS, pytest.param(THEIRS, marks=pytest.mark.full_size)])
 
 
 @_LEADS
@@ -29,7 +30,7 @@ def test_replicas_grow_move_and_shrink(cluster: MixedCluster, leads: int) -> Non
     assert cluster.reassigning() == {}
 
 
-@_LEADS
+@_OURS_LEADS
 def test_a_cancelled_move_leaves_the_replicas_as_before(cluster: MixedCluster, leads: int) -> None:
     other = OURS + THEIRS - leads
     topic = cluster.create(leads, other)
@@ -48,7 +49,7 @@ def test_a_cancelled_move_leaves_the_replicas_as_before(cluster: MixedCluster, l
     eventually(partial(cluster.are_equal, topic, OURS, THEIRS))
 
 
-@_LEADS
+@_OURS_LEADS
 def test_a_move_goes_on_while_brokers_are_killed(cluster: MixedCluster, leads: int) -> None:
     """The leader is killed while the third broker copies the log from it, whose start has been deleted."""
     other = OURS + THEIRS - leads
