@@ -70,7 +70,7 @@ def settled(cluster: MixedCluster, leads: int, follows: int) -> str:
 
 @_LEADS
 def test_the_leader_names_the_replica_in_the_rack(cluster: MixedCluster, leads: int) -> None:
-    """Only consumers with a rack where a follower in sync has their offset are sent away."""
+    """The leader redirects a consumer if a follower in sync has its rack, and the offset that it asks for."""
     other = OURS + THEIRS - leads
     topic = settled(cluster, leads, other)
     away = (0, COUNT, 0, other, 0)

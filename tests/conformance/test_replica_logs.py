@@ -84,7 +84,7 @@ def test_each_replica_deletes_old_segments(cluster: MixedCluster, leads: int) ->
 
 @_OURS_LEADS
 def test_a_follower_continues_at_the_start_of_its_leader(cluster: MixedCluster, leads: int) -> None:
-    """While it is frozen, the leader loses all that it has: the follower's log begins anew there."""
+    """While it is frozen, records are deleted that it does not have: its log continues where the leader's begins."""
     follows = OURS + THEIRS - leads
     topic = cluster.create(leads, follows, config={"min.insync.replicas": "1"})
     cluster.produce(topic, 0, COUNT)
