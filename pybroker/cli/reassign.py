@@ -98,7 +98,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
                 "adding": each.adding,
                 "removing": each.removing,
             }
-            for (topic, index), each in sorted(_moves(client).items())
+            for (topic, index), each in sorted(moves(client).items())
         ]
     if not rows and not options.json:
         print("No partition reassignments found.")
@@ -138,7 +138,7 @@ def _execute(session: Session, options: argparse.Namespace) -> None:
     if unknown:
         raise CommandError(f"Unknown broker id {unknown[0]}")
     with session.administration() as client:
-        if _moves(client) and not options.additional:
+        if moves(client) and not options.additional:
             raise CommandError(
                 "Cannot execute because there is an existing partition assignment.  Use --additional to override this"
                 " and create a new partition assignment in addition to the existing one. The --additional option can"
@@ -166,19 +166,19 @@ def _verify(session: Session, options: argparse.Namespace) -> None:
     target = _target(options)
     current = _current(session, {topic for topic, _ in target}, if_there=True)
     with session.administration() as client:
-        moves = _moves(client)
+        moving = moves(client)
     rows: list[dict[str, object]] = []
     lines = ["Status of partition reassignment:"]
     for place, replicas in sorted(target.items()):
         found = current.get(place)
-        state, text = _state(name_of(place), replicas, found, moves.get(place))
+        state, text = _state(name_of(place), replicas, found, moving.get(place))
         rows.append({"topic": place[0], "partition": place[1], "state": state, "replicas": found})
         lines.append(text)
     if options.json:
         show(rows, as_json=True)
     else:
         print("\n".join(lines))
-    if not moves and not options.preserve_throttles:
+    if not moving and not options.preserve_throttles:
         _clear_throttles(session, {topic for topic, _ in target.keys() & current.keys()}, options)
 
 
@@ -201,9 +201,9 @@ def _state(name: str, wanted: list[int], found: list[int] | None, move: Move | N
 def _cancel(session: Session, options: argparse.Namespace) -> None:
     target = _target(options)
     with session.administration() as client:
-        active = sorted(_moves(client).keys() & target.keys())
+        active = sorted(moves(client).keys() & target.keys())
         refused = _alter(client, dict.fromkeys(active)) if active else {}
-        left = _moves(client) if active else {}
+        left = moves(client) if active else {}
     for place, reason in sorted(refused.items()):
         raise CommandError(f"Error cancelling partition reassignment for {name_of(place)}: {reason}")
     if options.json:
@@ -240,7 +240,8 @@ def _current(session: Session, names: Iterable[str], *, if_there: bool = False) 
     return {(topic.name, each.id): [node.id for node in each.replicas] for topic in found for each in topic.partitions}
 
 
-def _moves(client: Administration) -> dict[Place, Move]:
+def moves(client: Administration) -> dict[Place, Move]:
+    """Return the reassignments that are not complete. Raises CommandError."""
     found = client.ask("list_partition_reassignments")
     return {
         (place.topic, place.partition): Move(each["replicas"], each["adding_replicas"], each["removing_replicas"])

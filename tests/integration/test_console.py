@@ -170,6 +170,14 @@ def test_topic_of_a_thousand_partitions_is_shown(console: Console) -> None:
     assert "There are no records here." in console.page("/topics/wide/messages?partition=999")
 
 
+def test_replicas_of_a_node_alone(console: Console) -> None:
+    """It leads all partitions, none lacks a replica, and none moves."""
+    text = console.page("/replicas")
+    assert "All replicas are in sync." in text
+    assert "No partition moves." in text
+    assert ">1</th><td>127.0.0.1:" in text
+
+
 def test_missing_objects_get_404(console: Console) -> None:
     """So does the metadata log, which has users' credentials."""
     assert (console.broker.data_directory / "__cluster_metadata-0").is_dir()
