@@ -12,12 +12,13 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import key_value, natural, positive, regex
+from pybroker.cli.reassign import moves
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartitionInfo, Uuid
     from confluent_kafka.admin import TopicDescription
 
-    from pybroker.cli.client.session import Session
+    from pybroker.cli.client.session import Place, Session
 
 _EXAMPLES = """\
 examples:
@@ -34,6 +35,7 @@ _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
     "--under-replicated-partitions": (lambda each: len(each.isr) < len(each.replicas), "those that lack replicas"),
     "--unavailable-partitions": (lambda each: each.leader is None, "those without a leader"),
 }
+_LACKING = "--under-replicated-partitions"
 _UNDER, _AT = "--under-min-isr-partitions", "--at-min-isr-partitions"
 _MIN_ISR = "min.insync.replicas"
 #: Options that compare with min.insync.replicas.
@@ -151,8 +153,9 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     if options.topics_with_overrides:
         found = [topic for topic in found if own[topic.name]]
     least = _min_isr_of(session, found) if options.troubled in _BELOW else {}
+    added = _added_replicas(session) if options.troubled == _LACKING else {}
     shown = [
-        (topic, select_partitions(topic.partitions, options.troubled, least.get(topic.name, 1)))
+        (topic, select_partitions(partitions_without_added(topic, added), options.troubled, least.get(topic.name, 1)))
         for topic in sorted(found, key=_by_name)
     ]
     if options.troubled is not None:
@@ -207,6 +210,26 @@ def _min_isr_of(session: Session, topics: Sequence[TopicDescription]) -> dict[st
     }
 
 
+def _added_replicas(session: Session) -> dict[Place, list[int]]:
+    """Return the replicas that reassignments add; none if the user may not see them, as kafka-topics."""
+    try:
+        with session.administration() as client:
+            return {place: move.adding for place, move in moves(client).items()}
+    except CommandError:
+        return {}
+
+
+def partitions_without_added(topic: TopicDescription, added: Mapping[Place, Sequence[int]]) -> list[TopicPartitionInfo]:
+    """Return the partitions that lack replicas beside those that a reassignment is still adding."""
+    if not added:
+        return list(topic.partitions)
+    return [
+        each
+        for each in topic.partitions
+        if len(each.isr) < len(each.replicas) - len(added.get((topic.name, each.id), ())) or each.leader is None
+    ]
+
+
 def _by_name(topic: TopicDescription) -> str:
     return topic.name
 
@@ -221,7 +244,7 @@ def select_partitions(
 ) -> list[TopicPartitionInfo]:
     """Return the partitions that the options of describe select; without such an option, all."""
     if option == _UNDER:
-        return [each for each in partitions if len(each.isr) < min_isr]
+        return [each for each in partitions if each.leader is None or len(each.isr) < min_isr]
     if option == _AT:
         return [each for each in partitions if len(each.isr) == min_isr]
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
