@@ -54,7 +54,7 @@ _ANYTHING = AclBindingFilter(
 
 
 class Kept:
-    """What outlives each replacement: offsets of a group without members, an ACL, an open transaction."""
+    """Offsets of a group without members, an ACL and an open transaction: each of them outlives each replacement."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
