@@ -253,7 +253,8 @@ class Fetcher:
         wait_ms = throttle.wait_ms(now_ms) if throttle.is_active else 0
         if wait_ms > 0:
             behind = {key for key, each in self.partitions.items() if not each.has_committed and throttle.applies(key)}
-            self._withheld_until_ms = now_ms + wait_ms
+            # no later, because the throttle may change meanwhile
+            self._withheld_until_ms = now_ms + min(wait_ms, self.limits.backoff_ms)
             self._withheld |= behind
             self._changed |= behind
 

@@ -106,3 +106,28 @@ def test_a_fetcher_asks_for_nothing_if_all_is_withheld() -> None:
     throttle.record(500, 0)
     assert fetcher.next_request(0) is None
     assert asked(fetcher.next_request(600)) == [0]
+
+
+class Owing:
+    """A throttle that owes more than it can pay for days, until the configuration ends it."""
+
+    is_active = True
+
+    def applies(self, key: tuple[bytes, int]) -> bool:
+        return True
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        raise AssertionError("nothing was fetched")
+
+    def wait_ms(self, now_ms: int) -> int:
+        return 10**9
+
+
+def test_a_follower_soon_notices_that_a_throttle_has_ended() -> None:
+    throttle = Owing()
+    fetcher = Fetcher(2, 202, throttle=throttle)
+    fetcher.add((bytes(15) + b"\x01", 0), MemoryLog(), 5)
+    assert fetcher.next_request(0) is None
+    assert fetcher.wakes_at_ms() == fetcher.limits.backoff_ms
+    throttle.is_active = False
+    assert fetcher.next_request(fetcher.limits.backoff_ms) is not None
