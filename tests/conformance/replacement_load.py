@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,49 +21,50 @@ from tests.conformance.replaced_brokers import SESSION_MS
 from tests.support.checker import check
 from tests.support.eventually import eventually
 from tests.support.history import History, Partition, ReadAll, read_history
-from tests.support.history_clients import GONE, RDKAFKA, HistoryClient, RdkafkaProducer, RdkafkaReader, place_of
+from tests.support.history_clients import GONE, RDKAFKA, HistoryClient, RdkafkaProducer, RdkafkaReader
 from tests.support.history_load import MOVED, PLAIN, HistoryLoad
 from tests.support.history_members import PythonMember, RdkafkaMember
 from tests.support.java import JavaRunner
 
 COPY = "copied"
 _PATIENCE_S = 120
+_CALL_S = 20
 
 
 class Copier(HistoryClient):
-    """Copies records of a topic to the same partitions of another one, in transactions with the group's offsets."""
+    """Copies records of a topic to the same partitions of another one, in transactions with the group's offsets.
+
+    After an error another producer of the same transactional id ends the open transaction, and begins at the committed
+    offsets: librdkafka may ask the former coordinator of a group for minutes.
+    """
 
     def work(self) -> None:
-        config = {**RDKAFKA, "bootstrap.servers": self.bootstrap, "linger.ms": 0}
-        producer = Producer({**config, "transactional.id": self.name})
         consumer = committed_consumer(self.bootstrap, self.name)
         consumer.subscribe(sorted({topic for topic, _ in self.partitions}))
-        producer.init_transactions(_PATIENCE_S)
+        while not self.stopping.is_set():
+            config = {**RDKAFKA, "bootstrap.servers": self.bootstrap, "linger.ms": 0}
+            with suppress(KafkaException):
+                self._live(Producer({**config, "transactional.id": self.name}), consumer)
+        consumer.close()
+
+    def _live(self, producer: Producer, consumer: Consumer) -> None:
+        producer.init_transactions(_CALL_S)
+        assigned = consumer.assignment()
+        for place in consumer.committed(assigned, _CALL_S) if assigned else ():
+            consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
         while not self.stopping.is_set():
             records = taken(consumer.consume(50, timeout=0.2))
-            if not records:
-                continue
-            try:
+            if records:
                 self._copy(producer, consumer, records)
-            except KafkaException as error:
-                if not error.args[0].txn_requires_abort():
-                    raise
-                producer.abort_transaction(_PATIENCE_S)
-                for place, offset in firsts(records).items():
-                    consumer.seek(TopicPartition(*place, offset))
-            else:
                 self.done += len(records)
-        consumer.close()
 
     def _copy(self, producer: Producer, consumer: Consumer, records: Sequence[Message]) -> None:
         producer.begin_transaction()
         for record in records:
             producer.produce(COPY, record.value(), partition=record.partition())  # type: ignore[arg-type]
-        offsets = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(
-            [each for each in offsets if each.offset >= 0], consumer.consumer_group_metadata(), _PATIENCE_S
-        )
-        producer.commit_transaction(_PATIENCE_S)
+        offsets = [each for each in consumer.position(consumer.assignment()) if each.offset >= 0]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), _CALL_S)
+        producer.commit_transaction(_CALL_S)
 
 
 def committed_consumer(bootstrap: str, group: str) -> Consumer:
@@ -87,14 +89,6 @@ def taken(messages: Sequence[Message]) -> list[Message]:
         if error is not None and not error.retriable() and error.code() not in GONE:
             raise KafkaException(error)
     return [message for message in messages if message.error() is None]
-
-
-def firsts(records: Sequence[Message]) -> dict[Partition, int]:
-    """Return the first offset of each partition."""
-    found: dict[Partition, int] = {}
-    for place, offset in map(place_of, records):
-        found.setdefault(place, offset)
-    return found
 
 
 def values(bootstrap: str, topic: str) -> list[list[bytes | None]]:
@@ -196,26 +190,23 @@ class ReplacementLoad(HistoryLoad):
             if producer.transactional:
                 end_transaction(self._bootstrap, producer.name)
         for group in sorted({member.group for member in self.members}):
-            self._wait_for_commits(group)
+            self._wait_for_commits(group, PLAIN + MOVED)
+            self.history.note(*(ReadAll(group, *place) for place in PLAIN + MOVED))
         for reader in (*self.readers, *self.members):
             reader.finish()
-        plain = values(self._bootstrap, "plain")
-        eventually(self._copied, equal_to=sum(map(len, plain)), timeout_s=_PATIENCE_S)
+        self._wait_for_commits(self.copier.name, PLAIN)
         self.copier.finish()
+        plain = values(self._bootstrap, "plain")
         assert values(self._bootstrap, COPY) == plain
         if self.share_reader:
             self.share_reader.finish({bytes(each or b"").decode() for part in plain for each in part})
         self.history.close()
         assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
 
-    def _copied(self) -> int:
-        self.copier.check()
-        return self.copier.done
-
-    def _wait_for_commits(self, group: str) -> None:
-        """Wait until a group has committed the ends of all that its members read."""
+    def _wait_for_commits(self, group: str, places: Sequence[Partition]) -> None:
+        """Wait until a group has committed the ends of these partitions."""
         consumer = committed_consumer(self._bootstrap, group)
-        for topic, index in PLAIN + MOVED:
+        for topic, index in places:
             place = TopicPartition(topic, index)
             end = consumer.get_watermark_offsets(place, _PATIENCE_S)[1]
 
@@ -225,5 +216,4 @@ class ReplacementLoad(HistoryLoad):
 
             about = partial("{} commits the end of {}".format, group, place)
             eventually(committed, about, until=end.__le__, timeout_s=_PATIENCE_S, interval_s=0.1)
-            self.history.note(ReadAll(group, topic, index))
         consumer.close()
