@@ -130,14 +130,17 @@ class ShareReader:
         self._program = java.start("ShareConsume", bootstrap, "plain", "shared", "0", "accept")
 
     def finish(self, wanted: set[str]) -> None:
-        """Wait until acknowledgements of all these values were taken, and end."""
-        eventually(lambda: wanted - self._acknowledged(), equal_to=set(), timeout_s=_PATIENCE_S, interval_s=0.5)
-        assert self._acknowledged() == wanted
+        """Wait until all these values were delivered, and end.
+
+        An acknowledgement may be taken although its answer is lost: then the record does not come again.
+        """
+        eventually(lambda: wanted - self._delivered(), equal_to=set(), timeout_s=_PATIENCE_S, interval_s=0.5)
+        assert self._delivered() == wanted
         assert self._program.stop().exit_code == 0, self._program.stderr
 
-    def _acknowledged(self) -> set[str]:
+    def _delivered(self) -> set[str]:
         lines = self._program.stdout.splitlines()
-        return {line.removeprefix("+plain/") for line in lines if line.startswith("+plain/")}
+        return {line.removeprefix("=plain/") for line in lines if line.startswith("=plain/")}
 
 
 class ReplacementLoad(HistoryLoad):
