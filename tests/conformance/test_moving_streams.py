@@ -78,7 +78,8 @@ class Lines:
     def __init__(self, brokers: str, topic: str) -> None:
         self._brokers = brokers
         self._topic = topic
-        self._producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 0})
+        settings = {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 0}
+        self._producer = Producer({**settings, "socket.timeout.ms": 5000})  # a frozen broker does not answer
         self._sent = 0
         self.expected: Counter[str] = Counter()
 
@@ -87,7 +88,7 @@ class Lines:
             self._producer.produce(self._topic, line(self._sent), partition=self._sent % PARTITIONS)
             self.expected.update(line(self._sent).decode().split())
             self._sent += 1
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(120) == 0
 
     def wait(self, running: WordCount, at: str) -> None:
         """Wait until all words are counted."""
@@ -112,7 +113,9 @@ def test_output_is_exact_while_brokers_go_away(
         replicas = [[OURS, THEIRS], [THEIRS, OURS]]
         made = NewTopic(topic, PARTITIONS, replica_assignment=replicas, config={"min.insync.replicas": "1"})
         admin.create_topics([made])[topic].result(30)
-    running = WordCount(pair, name, classpath, tmp_path, protocol, ["replication.factor=2"])
+    # a client learns only by that timeout, 30 s without the property, that a frozen broker does not answer
+    options = ["replication.factor=2", "request.timeout.ms=5000"]
+    running = WordCount(pair, name, classpath, tmp_path, protocol, options)
     lines = Lines(pair.bootstrap, name)
     try:
         lines.send()
