@@ -18,6 +18,7 @@ from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.brokers_of_4_4 import needs_4_4
 from tests.support.data_client import DataClient, Refused, batch
 from tests.support.eventually import eventually
 from tests.support.recorded_answers import RecordedAnswers, plain
@@ -64,6 +65,7 @@ def a_topic(broker: RunningBroker, client: DataClient, name: str, partitions: in
     [(_MOST + 1,), (5_000, 5_000, 1), (2**31 - 1, 2), (2**31 - 1, 2**31 - 1, 2), (2**31 - 1,)],
     ids=str,
 )
+@needs_4_4
 def test_too_many_partitions_are_refused_at_once(compare: Callable[[Ask], None], counts: tuple[int, ...]) -> None:
     """Their sum overflowed 32 bits (apache/kafka 22722)."""
 
@@ -79,6 +81,7 @@ def test_too_many_partitions_are_refused_at_once(compare: Callable[[Ask], None],
 
 
 @pytest.mark.parametrize("count", [_MOST + 2, 2**31 - 1])
+@needs_4_4
 def test_too_many_more_partitions(compare: Callable[[Ask], None], count: int) -> None:
     """CreatePartitions had no limit (apache/kafka 20485)."""
 

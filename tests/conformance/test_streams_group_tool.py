@@ -10,6 +10,7 @@ import pytest
 
 from protocol.messages.metadata import METADATA
 from tests.support.brokers import RunningBroker
+from tests.support.brokers_of_4_4 import needs_4_4
 from tests.support.data_client import DataClient, batch
 from tests.support.java import JavaRunner
 from tests.support.pairs import Pair
@@ -22,6 +23,8 @@ from tests.support.tools import normalised, start_tool
 
 # records are a minute apart from here on: 2023-11-14T22:13:20Z
 T0 = 1_700_000_000_000
+pytestmark = needs_4_4
+
 RESET = "--group old --reset-offsets --input-topic orders"
 # "old" had a member, which committed; "live" has one.
 STEPS = [
