@@ -88,7 +88,14 @@ def main(wanted: Sequence[str]) -> int:
         "-Djunit.jupiter.execution.timeout.mode=disabled",
     ]
     selected = [word for each in wanted for word in ("-m" if "#" in each else "-c", each)]
-    arguments = ["execute", "--disable-banner", "--details=testfeed", f"--reports-dir={HOME / 'reports'}", *selected]
+    arguments = [
+        "execute",
+        "--disable-banner",
+        "--disable-ansi-colors",
+        "--details=testfeed",
+        f"--reports-dir={HOME / 'reports'}",
+        *selected,
+    ]
     main_class = "org.junit.platform.console.ConsoleLauncher"
     return subprocess.run(java_command(main_class, arguments, [classes, *jars], options=options)).returncode
 
