@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from protocol.messages.fetch import FETCH
 from protocol.schema import Struct
 from replication.following import Fetcher
 from replication.partition_key import PartitionKey
@@ -131,3 +132,19 @@ def test_a_follower_soon_notices_that_a_throttle_has_ended() -> None:
     assert fetcher.wakes_at_ms() == fetcher.limits.backoff_ms
     throttle.is_active = False
     assert fetcher.next_request(fetcher.limits.backoff_ms) is not None
+
+
+def test_a_leader_is_not_asked_for_nothing() -> None:
+    """A session without partitions would be answered at once, again and again: it is left alone until the wait ends."""
+    throttle = limited()
+    fetcher = Fetcher(1, 1, throttle=OneThrottle(throttle))
+    fetcher.add(KEY, MemoryLog(), 0)
+    assert asked(fetcher.next_request(0)) == [0]
+    fetcher.answered(FETCH.response(session_id=5, responses=[]), 0)
+    throttle.record(500, 0)
+    forgets = fetcher.next_request(0)
+    assert forgets is not None
+    assert [(each.topic_id, each.partitions) for each in forgets.forgotten_topics_data] == [(KEY[0], [KEY[1]])]
+    fetcher.answered(FETCH.response(session_id=5, responses=[]), 0)
+    assert fetcher.next_request(0) is None
+    assert asked(fetcher.next_request(501)) == [0]

@@ -156,3 +156,16 @@ def test_a_new_topic_does_not_get_the_high_watermark_of_a_deleted_one(member: Me
     member.publish(deleted(OLD))
     member.publish(*created(NEW, OURS))
     assert stored_high_watermarks(directories).get(("t", 0), 0) == 0
+
+
+def test_a_follower_in_a_failed_directory_fetches_nothing(member: Member) -> None:
+    """A fetch at the log end would tell the leader that the replica is in sync, also in a later epoch."""
+    member.publish(*created(OLD, THEIRS))
+    followed = member.replicas.followed[OLD, 0]
+    (directory,) = member.data.logs.directories
+    directory.fail("unplugged")
+    member.replicas.take_offline(directory)
+    assert member.fetchers.leaders == {}
+    member.publish(leader_changed(OLD, THEIRS))
+    assert member.fetchers.leaders == {}
+    assert not followed.online
