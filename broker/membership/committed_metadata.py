@@ -54,11 +54,6 @@ class CommittedMetadata:
         """Whether all records are applied of which the leader has said that they are committed."""
         return 0 <= self._high_watermark <= self._read_to
 
-    @property
-    def deleted_topics(self) -> set[bytes]:
-        """The ids of topics that were deleted before `publish_to`."""
-        return self._loader.deleted_topics
-
     def features(self) -> Features:
         """Return the feature levels in force, and the offset at which they are valid."""
         return features_of(self.image, self.log.quorum.kraft_version, self.last_offset)

@@ -112,10 +112,14 @@ class MemberData:
             if each.is_online and each.path in self.directory_ids
         ]
 
-    def load_logs(self, image: MetadataImage, deleted_topics: set[bytes]) -> None:
-        """Open the logs of partitions, as the image has them. Raises DirectoryRefused."""
+    def load_logs(self, image: MetadataImage) -> None:
+        """Open the logs of partitions, as the image has them. Raises DirectoryRefused.
+
+        As in Apache Kafka, a log without a topic is kept as `-stray`, also that of a topic that was deleted while this
+        broker was down.
+        """
         self.logs.is_replicated = lambda topic, index: _has_others(image, topic, index)
-        load_logs(self._config, self.logs, image, self.directory_ids, deleted_topics, self._now_ms)
+        load_logs(self._config, self.logs, image, self.directory_ids, set(), self._now_ms)
         committed = stored_high_watermarks(self.logs.directories)
         for (topic, index), found in self.logs.logs.items():
             if _has_others(image, topic, index):

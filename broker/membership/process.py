@@ -155,7 +155,7 @@ class MemberProcess(CoordinatingMember):
         self._committed.is_paused = False
         await self._register(data, cluster_id)
         self._committed.is_paused = True
-        await in_thread(data.load_logs, self._committed.image, self._committed.deleted_topics)
+        await in_thread(data.load_logs, self._committed.image)
 
     async def _find_cluster(self, data: MemberData) -> str:
         """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""

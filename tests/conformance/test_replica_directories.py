@@ -123,3 +123,19 @@ def test_the_leader_of_the_metadata_is_written_down(cluster: MixedCluster) -> No
         state = json.loads(path.read_bytes())
         leaders.append([state[each] for each in ("leaderId", "leaderEpoch", "votedId")])
     assert leaders[0] == leaders[1] == leaders[2]
+
+
+@pytest.mark.full_size
+def test_the_log_of_a_topic_that_was_deleted_meanwhile_is_stray(cluster: MixedCluster) -> None:
+    """Both kinds of brokers keep it aside after a start, as they do not know why it has no topic."""
+    topic = cluster.create(OURS, THEIRS)
+    cluster.produce(topic, 0, COUNT)
+    for at in (OURS, THEIRS):
+        cluster[at].kill()
+    cluster.admin.delete_topics([topic])[topic].result(30)
+    cluster.start_all()
+
+    def suffixes(at: int) -> list[str]:
+        return [each.name.rpartition("-")[2] for each in cluster[at].directory.glob(f"*/{topic}-0*")]
+
+    assert [suffixes(at) for at in (OURS, THEIRS)] == [["stray"], ["stray"]]
