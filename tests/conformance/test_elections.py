@@ -52,7 +52,9 @@ def test_the_preferred_leader_is_elected(cluster: MixedCluster, leads: int) -> N
     eventually(partial(cluster.are_equal, topic, OURS, THEIRS))
 
 
-@pytest.mark.parametrize("how", ["asked", "topic", pytest.param("cluster", marks=pytest.mark.full_size)])
+@pytest.mark.parametrize(
+    "how", ["asked", *(pytest.param(each, marks=pytest.mark.full_size) for each in ("topic", "cluster"))]
+)
 @_LEADS
 def test_an_unclean_leader_loses_what_it_lacks(cluster: MixedCluster, leads: int, how: str) -> None:
     """The old leader truncates its log to the new one's when it comes back."""
