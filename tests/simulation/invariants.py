@@ -74,8 +74,8 @@ class Invariants:
     def appended(self, log: ReplicaLog, offset: int, epoch: int, value: int, before: int | None) -> None:
         """I1: replicas that have a record of the same offset and epoch are equal up to there.
 
-        What precedes the first record that was not deleted may differ after an unclean election: the leader of then has
-        nothing to compare it with, in Apache Kafka neither, and no replica shows it any more.
+        Deleted records may differ after an unclean election: the leader has nothing left to compare them with, in Apache
+        Kafka neither, and no replica shows them.
         """
         truth = self.truth(log.key)
         written = truth.written

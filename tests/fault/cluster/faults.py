@@ -76,7 +76,7 @@ def kill_controller(cluster: Cluster, dice: random.Random) -> None:
 
 
 def lose_majority(cluster: Cluster, dice: random.Random) -> None:
-    """Of one controller, or of two of three: nothing is decided."""
+    """Freeze one controller, or two of three, so that none decides."""
     needed = len(cluster.controllers) // 2 + 1
     with frozen(*dice.sample(list(cluster.controllers.values()), needed)):
         time.sleep(_ABOVE_SESSION_S)

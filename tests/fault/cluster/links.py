@@ -1,6 +1,6 @@
 """The links of a node: a proxy in front of its listener, which can hold back what one of the other nodes sends it.
 
-Nodes are told apart by the client id of their first request. A link that is cut loses nothing: like TCP over a bad
+The client id of its first request names a node. A link that is cut loses nothing: like TCP over a bad
 cable it delivers later, unless a node has given its connection up meanwhile.
 """
 
