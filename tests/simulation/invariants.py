@@ -74,8 +74,8 @@ class Invariants:
     def appended(self, log: ReplicaLog, offset: int, epoch: int, value: int, before: int | None) -> None:
         """I1: replicas that have a record of the same offset and epoch are equal up to there.
 
-        Deleted records may differ after an unclean election: the leader has nothing left to compare them with, in Apache
-        Kafka neither, and no replica shows them.
+        Deleted records may differ after an unclean election: the leader, as Apache Kafka's, has nothing left to compare
+        them with, and no replica shows them.
         """
         truth = self.truth(log.key)
         written = truth.written
