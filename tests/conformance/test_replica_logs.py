@@ -1,14 +1,13 @@
-"""The logs of replicas of both kinds: large batches, retention, deletion, compaction and transactions."""
+"""The logs of replicas of both kinds: large batches, retention, deletion and compaction."""
 
 from __future__ import annotations
 
 import os
 import signal
 from functools import partial
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
@@ -138,51 +137,3 @@ def produce_keys(cluster: MixedCluster, topic: str, turn: int) -> None:
         )
     assert producer.flush(60) == 0
     assert failed == []
-
-
-@_OURS_LEADS
-def test_transactions_survive_their_leader(cluster: MixedCluster, leads: int) -> None:
-    """Some are committed and some aborted, before and after the leader of the partition is killed."""
-    topic = cluster.create(leads, OURS + THEIRS - leads, THIRD, config={"min.insync.replicas": "2"})
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
-    producer.init_transactions(60)
-    committed: list[bytes] = []
-    for turn in range(12):
-        producer.begin_transaction()
-        values = [b"%d-%d" % (turn, number) for number in range(10)]
-        for value in values:
-            producer.produce(topic, value)
-        if turn == 5:
-            producer.poll(0)
-            cluster[leads].kill()
-        try:
-            if turn % 3 == 2 or turn == 5:
-                producer.abort_transaction(60)
-            else:
-                producer.commit_transaction(60)
-                committed += values
-        except KafkaException as error:
-            if not error.args[0].txn_requires_abort():
-                raise
-            producer.abort_transaction(60)
-        if turn == 8:
-            cluster.start_all()
-    cluster.start_all()
-    eventually(lambda: cluster.state(topic, THIRD)[2], equal_to=[OURS, THEIRS, THIRD])
-    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
-    try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        read = [each.value() for each in consumer.consume(len(committed), timeout=60)]
-    finally:
-        consumer.close()
-    assert read == committed
-    eventually(partial(cluster.are_equal, topic, OURS, THEIRS, THIRD))
-    assert len({indexed(cluster, topic, at) for at in (OURS, THEIRS, THIRD)}) == 1
-
-
-def indexed(cluster: MixedCluster, topic: str, at: int) -> bytes:
-    """Return the aborted transactions by the index files of a broker."""
-    (home,) = cluster.directories_of(topic, at)
-    files: list[Path] = sorted(home.glob("*.txnindex"))
-    return b"".join(each.read_bytes() for each in files)
