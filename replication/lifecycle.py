@@ -239,6 +239,11 @@ class BrokerLifecycle:
     def _text_of(self, code: int) -> str:
         if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             return f"another broker with node.id {self.identity.node_id} is registered and alive"
+        if code == ErrorCode.STALE_BROKER_EPOCH:
+            return (
+                f"another process with node.id {self.identity.node_id} has registered, or somebody has removed the "
+                "registration; this one takes part again after a restart"
+            )
         return error_text(code)
 
     def _take_heartbeat(self, response: Struct, asked: LifecycleState | None) -> None:

@@ -98,10 +98,7 @@ class Controller:
         self._checks.failed_over(self.image.partitions, self.log.log_end_offset, transactions.is_open)
         self.write([ABORT] if transactions.is_open else [NO_OP])
         self._sessions = {each: now_ms + SESSION_MS for each, state in self.image.brokers.items() if not state.fenced}
-        self._applied = {}
-        self._leaves_at = {
-            each: self.log.log_end_offset for each, state in self.image.brokers.items() if state.shutting_down
-        }
+        self._applied, self._leaves_at = {}, {}
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
@@ -143,8 +140,10 @@ class Controller:
         elif request.want_fence:
             fenced, leaves = True, request.want_shut_down
         elif request.want_shut_down:
-            if not known.shutting_down:
-                records = [ChangeBroker(broker_id, known.epoch, shutting_down=True), *self.moves(removed=broker_id)]
+            if broker_id not in self._leaves_at:  # a late heartbeat may have unfenced it after its shutdown
+                records = self.moves(removed=broker_id)
+                if not known.shutting_down:
+                    records = [ChangeBroker(broker_id, known.epoch, shutting_down=True), *records]
                 self._leaves_at[broker_id] = self.log.log_end_offset + len(records)
             elif not self._leads(broker_id) and self._lowest_applied() + 1 >= self._leaves_at[broker_id]:
                 fenced = leaves = True
@@ -161,6 +160,7 @@ class Controller:
         return min((self._applied.get(each, -1) for each, state in self.image.brokers.items() if not state.fenced))
 
     def _fence(self, broker_id: int, known: BrokerState) -> list[Record]:
+        self._leaves_at.pop(broker_id, None)
         return [*self.moves(removed=broker_id), ChangeBroker(broker_id, known.epoch, fenced=True)]
 
     def end_sessions(self, now_ms: int) -> None:

@@ -306,7 +306,10 @@ class Invariants:
     # -- the controller ----------------------------------------------------------------------------------------------
 
     def partition_changed(self, record: ChangePartition, before: PartitionRegistration | None) -> None:
-        """I6: no broker that is fenced, leaves, or has an old epoch enters the ISR, and none that lacks records."""
+        """I6: no broker that is fenced, leaves, or has an old epoch enters the ISR, and none that lacks records.
+
+        As Apache Kafka's, the controller may elect a broker that a late heartbeat has unfenced while it leaves.
+        """
         key, state, unclean = record
         truth = self.truth(key)
         truth.last = state
@@ -319,7 +322,7 @@ class Invariants:
         for each in set(state.isr) - set(before.isr) - set(before.eligible_leader_replicas):
             process: Process | None = self._world.processes.get(each)
             known: Any = self._world.controller.image.brokers.get(each)
-            if not known.is_active:
+            if known.fenced or (known.shutting_down and each != state.leader):
                 raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and is not active")
             if process is None or process.life.broker_epoch != known.epoch:
                 continue

@@ -166,6 +166,14 @@ def test_errors_of_heartbeats_are_tried_again(code: ErrorCode) -> None:
     assert life.waits() == 2000
 
 
+def test_broker_that_another_one_has_replaced_stays_out() -> None:
+    """As in Apache Kafka. The message names the remedy."""
+    life = Life(LifecycleState.RUNNING)
+    life.beat(life.waits(), error_code=ErrorCode.STALE_BROKER_EPOCH)
+    assert life.life.state is LifecycleState.RUNNING
+    assert "another process with node.id 3 has registered" in str(life.life.last_error)
+
+
 def test_fenced_broker_goes_on() -> None:
     life = Life(LifecycleState.RUNNING)
     life.beat(2000, is_caught_up=True, is_fenced=True)
