@@ -1,4 +1,4 @@
-"""`pybroker cluster`: show the cluster's id, its brokers and their APIs; unregister brokers and controllers."""
+"""`pybroker cluster`: show the cluster's id, brokers, APIs and feature levels; raise levels; unregister nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
-from pybroker.cli.option_values import natural
+from pybroker.cli.option_values import feature_level, natural
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session
@@ -34,6 +34,18 @@ def command_line() -> ClientParser:
     parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
     quorum = parser.add_action("quorum", _quorum, "show the controllers' quorum, and who follows its metadata log")
     quorum.add_argument("--replication", action="store_true", help="show each replica of the log, with its lag")
+    parser.add_action("features", _features, "show the feature levels of the cluster, and the supported ones")
+    updated = parser.add_action("update-features", _update_features, "raise feature levels, or lower them; all or none")
+    updated.add_argument(
+        "--feature",
+        type=feature_level,
+        action="append",
+        required=True,
+        metavar="NAME=LEVEL",
+        help="such as metadata.version=33 for the level of Apache Kafka 4.4; can be repeated",
+    )
+    updated.add_argument("--allow-downgrade", action="store_true", help="also lower a level, if no metadata is lost")
+    updated.add_argument("--dry-run", action="store_true", help="only check the request")
     unregistered = parser.add_action("unregister", _unregister, "remove the registration of a broker that is gone")
     unregistered.add_argument("-i", "--id", type=natural, required=True, metavar="ID", help="node id of the broker")
     unregistered = parser.add_action(
@@ -156,6 +168,53 @@ def _api_name(key: int) -> str | None:
     from kafka.protocol.api_key import ApiKey
 
     return ApiKey(key).name if key in {each.value for each in ApiKey} else None
+
+
+def _features(session: Session, options: argparse.Namespace) -> None:
+    """Show what `kafka-features describe` shows (KIP-584)."""
+    with session.administration() as client:
+        found = client.ask("describe_features")
+    rows: list[dict[str, object]] = [
+        {
+            "feature": name,
+            "supported_min": each["supported"][0],
+            "supported_max": each["supported"][1],
+            "level": each.get("finalized", (0, 0))[1],
+        }
+        for name, each in sorted(found.items())
+        if "supported" in each
+    ]
+    show(rows, as_json=options.json)
+
+
+def _update_features(session: Session, options: argparse.Namespace) -> None:
+    """Change levels as `kafka-features upgrade` and `downgrade` do (KIP-584, KIP-778). Raises CommandError."""
+    with session.administration() as client:
+        from kafka.admin import UpdateFeatureType
+        from kafka.protocol.admin.cluster import UpdateFeaturesRequest
+
+        change = UpdateFeatureType.SAFE_DOWNGRADE if options.allow_downgrade else UpdateFeatureType.UPGRADE
+        update = UpdateFeaturesRequest.FeatureUpdateKey
+        request = UpdateFeaturesRequest(
+            timeout_ms=int(options.timeout * 1000),
+            feature_updates=[
+                update(
+                    feature=name,
+                    max_version_level=level,
+                    allow_downgrade=options.allow_downgrade,
+                    upgrade_type=change.value,
+                )
+                for name, level in options.feature
+            ],
+            validate_only=options.dry_run,
+            min_version=1,
+        )
+        answer = client.send(request)
+        client.check(answer)
+        for each in answer.results or ():
+            client.check(each, each.feature)
+    rows: list[dict[str, object]] = [{"feature": name, "level": level} for name, level in options.feature]
+    show(rows, as_json=options.json)
 
 
 def _unregister(session: Session, options: argparse.Namespace) -> None:

@@ -16,6 +16,14 @@ def key_value(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
+def feature_level(text: str) -> tuple[str, int]:
+    """NAME=LEVEL."""
+    name, level = key_value(text)
+    if not (level.isascii() and level.isdecimal()) or int(level) >= 1 << 15:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LEVEL")
+    return name, int(level)
+
+
 def keys(text: str) -> list[str]:
     """KEY,..."""
     return text.split(",")

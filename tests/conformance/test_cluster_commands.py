@@ -119,3 +119,21 @@ def test_quorum_is_that_of_kafkas_tool(brokers: list[WatchedMember]) -> None:
         (2, "observer"),
         (3, "observer"),
     ]
+
+
+def test_feature_levels_are_those_of_the_tool(brokers: list[WatchedMember]) -> None:
+    """A downgrade needs its option, as `downgrade` of kafka-features."""
+    run("pybroker cluster update-features --feature group.version=0 --allow-downgrade", brokers)
+    features = [json.loads(line) for line in run("pybroker cluster features --json", brokers).splitlines()]
+    shown = tool(brokers, "FeatureCommand", "describe")
+    assert [
+        [each["feature"], str(each["supported_min"]), str(each["supported_max"]), str(each["level"])]
+        for each in features
+        if each["feature"] != "metadata.version"  # the tool shows the release's name instead of the level
+    ] == [
+        [words[1], words[3], words[5], words[7]]
+        for words in map(str.split, shown.splitlines())
+        if words[1] != "metadata.version"
+    ]
+    assert {each["feature"]: each["level"] for each in features}["group.version"] == 0
+    run("pybroker cluster update-features --feature group.version=1", brokers)

@@ -58,6 +58,8 @@ LINES = {
     "client-metrics list": Line("client-metrics list", ("client-metrics alter listed --metrics a.",)),
     "cluster describe": Line("cluster describe", denied=0),
     "cluster api-versions": Line("cluster api-versions", denied=0),
+    "cluster features": Line("cluster features", denied=0),
+    "cluster update-features": Line("cluster update-features --feature share.version=1"),
     "cluster id": Line("cluster id", denied=0),
     "cluster unregister": Line("cluster unregister --id 9", code=1),
     "cluster unregister-controller": Line("cluster unregister-controller --id 9", code=1),

@@ -1,4 +1,4 @@
-"""`pybroker cluster describe`: brokers that a single broker does not have."""
+"""`pybroker cluster`: brokers that a single broker does not have, and feature levels."""
 
 from __future__ import annotations
 
@@ -48,3 +48,10 @@ def test_fenced_brokers_are_shown_with_their_state(capsys: pytest.CaptureFixture
         ["2", "h", "2", "-", "false", "fenced"],
     ]
     assert client.sent[0].include_fenced_brokers is True
+
+
+@pytest.mark.parametrize("words", ["share.version=-1", "share.version=x", "share.version=32768", "share.version", "=1"])
+def test_invalid_feature_level_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line().parse(["update-features", "--feature", words])
+    assert words in capsys.readouterr().err
