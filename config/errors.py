@@ -35,8 +35,9 @@ class Problem(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         where = f"{self.origin}: " if self.origin else ""
         what = self.key if self.value is None else f"{self.key}={self.value}"
+        subject = f"{what}: " if what else ""  # a rule over several keys, or a file, may have none
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
-        return f"{where}{what}: {self.reason}{allowed}"
+        return f"{where}{subject}{self.reason}{allowed}"
 
 
 class ConfigError(Exception):
