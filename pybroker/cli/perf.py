@@ -18,7 +18,7 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.option_values import key_value, natural, positive, regex, seconds
-from pybroker.perf.moments import DATE_FORMAT, checked_format
+from pybroker.perf.date_formats import DATE_FORMAT, checked_format
 from pybroker.text_files import file_bytes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from pybroker.cli.client.session import Session, failed
-from pybroker.perf.moments import DATE_FORMAT, moment
+from pybroker.perf.date_formats import DATE_FORMAT, format_time
 
 _MB = 1 << 20
 _BATCH = 5_000
@@ -47,10 +47,10 @@ class Consumed:
         return max(self.ended_s - self.began_s - self._joining_s, 1e-3)
 
     def line(self, date_format: str = DATE_FORMAT) -> str:
-        """Return the result in the format of kafka-consumer-perf-test. `date_format` is one of `moment`."""
+        """Return the result in the format of kafka-consumer-perf-test. `date_format` is one of `format_time`."""
         megabytes = self.bytes / _MB
         return (
-            f"{moment(self.began_s, date_format)}, {moment(self.ended_s, date_format)}, "
+            f"{format_time(self.began_s, date_format)}, {format_time(self.ended_s, date_format)}, "
             f"{megabytes:.4f}, {megabytes / self._whole_s:.4f}, "
             f"{self.records}, {self.records / self._whole_s:.4f}, {self._joining_s * 1000:.0f}, "
             f"{self._fetching_s * 1000:.0f}, {megabytes / self._fetching_s:.4f}, {self.records / self._fetching_s:.4f}"
@@ -69,7 +69,7 @@ class Consumed:
         """Return a line of --show-detailed-stats: totals until now, and the rates of the window."""
         megabytes = window.bytes / _MB
         return (
-            f"{moment(self.ended_s, date_format)}, 0, {self.bytes / _MB:.4f}, {megabytes / window._whole_s:.4f}, "
+            f"{format_time(self.ended_s, date_format)}, 0, {self.bytes / _MB:.4f}, {megabytes / window._whole_s:.4f}, "
             f"{self.records}, {window.records / window._whole_s:.4f}, {window._joining_s * 1000:.0f}, "
             f"{window._fetching_s * 1000:.0f}, {megabytes / window._fetching_s:.4f}, "
             f"{window.records / window._fetching_s:.4f}"

@@ -14,7 +14,7 @@ from pybroker.cli import perf
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Session
 from pybroker.perf.consuming import Consumed
-from pybroker.perf.moments import checked_format, moment
+from pybroker.perf.date_formats import checked_format, format_time
 
 LINES = {
     "consume": ("pybroker.perf.consuming.consume", "consume --topic t --num-records 9"),
@@ -62,7 +62,7 @@ def test_bar_is_cleared_at_a_failure(
 def test_moment_has_the_format_of_java(date_format: str, shown: str) -> None:
     when = datetime(2026, 3, 4, 5, 6, 7, 89_000)
 
-    assert moment(when.timestamp(), checked_format(date_format)) == shown
+    assert format_time(when.timestamp(), checked_format(date_format)) == shown
 
 
 @pytest.mark.parametrize("date_format", ["QQQ", "MMM", "HH'", "HH z"])

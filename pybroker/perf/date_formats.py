@@ -1,4 +1,4 @@
-"""Moments in the formats of Java's SimpleDateFormat, as far as these have only numbers."""
+"""Format times in the patterns of Java's SimpleDateFormat, as far as these have only numbers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def checked_format(text: str) -> str:
     return text
 
 
-def moment(seconds: float, date_format: str = DATE_FORMAT) -> str:
-    """Return a moment, given in seconds since 1970, in local time. The format is one that `checked_format` returned."""
+def format_time(seconds: float, date_format: str = DATE_FORMAT) -> str:
+    """Return a time, given in seconds since 1970, in local time. The format is one that `checked_format` returned."""
     when = datetime.fromtimestamp(seconds)
 
     def shown(part: re.Match[str]) -> str:
