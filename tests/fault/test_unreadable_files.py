@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,25 @@ def test_unreadable_index_takes_its_directory_offline_when_it_is_needed(root: Pa
     index.chmod(0o600)
     node = start(root)
     assert len(read_all(opened(node.logs, "in-b"), 25)) == 5
+    node.close(5000)
+
+
+def test_unwritable_partition_directory_goes_offline_at_a_new_file(root: Path) -> None:
+    """Apache Kafka takes its log directory offline at the start."""
+    (root / "b/in-b-0").chmod(0o500)
+    node = start(root)
+    log = opened(node.logs, "in-b")
+    append(log, batch(b"in the old segment"))
+
+    log.config = replace(log.config, segment_bytes=100)
+    with pytest.raises(LogOffline, match="Permission denied"):
+        append(log, batch(b"in a new segment"))
+    node.close(4000)
+
+    (root / "b/in-b-0").chmod(0o700)
+    node = start(root)
+    values = [record.value for record in read_all(opened(node.logs, "in-b"))]
+    assert values == [b"in-b", b"in the old segment"]
     node.close(5000)
 
 
