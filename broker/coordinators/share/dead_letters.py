@@ -140,9 +140,8 @@ class DeadLetterWriter:
     def _write_batch(self, job: _Job, topic: str) -> None:
         services, letters = self._services, job.letters
         found = self._image.topic(topic)
-        if (
-            found is None
-        ):  # deleted meanwhile: as in Kafka, no write has failed. Kafka gives up even if it may create it
+        if found is None:
+            # Deleted meanwhile: as in Kafka, no write has failed. Kafka gives up even if it may create the topic.
             self._end_turn()
             self._enqueue(job)
             return
