@@ -20,9 +20,12 @@ from pathlib import Path
 
 from config import BrokerConfig, ConfigError, load
 from config.listeners import is_wildcard
+from controller.directory_checks import inspect
 from protocol.records import compiled_fields as arrow
 from pybroker.cli.exit_codes import end
 from storage.cleaner import compiled_walk as compaction
+from storage.errors import DirectoryRefused
+from storage.fs import LOCAL
 from tools import health_checks as checks
 from tools.command_line import OfflineParser
 from tools.data.log_times import newest_times
@@ -93,16 +96,31 @@ def examine(path: str | None) -> Iterator[Check]:
         yield Check("configuration", Level.ADVICE, line)
     if not config.warnings:
         yield Check("configuration", Level.OK, "no problems")
+    is_usable = True
     for directory in config.log_dirs:
-        yield from checks.disk(_disk(directory))
+        found = list(checks.disk(_disk(directory)))
+        is_usable = is_usable and checks.worst(found) is not Level.WRONG
+        yield from found
         with suppress(OSError):  # already reported, or the directory does not exist yet
             yield checks.log_times(directory, newest_times(directory), now_ms)
+    if is_usable:
+        yield from _contents(config)
     yield from _addresses(config)
     if config.is_member:
         from config.membership import controller_addresses  # most configurations have none
 
         for host, port in controller_addresses(config.values):
             yield checks.controller(host, port)
+
+
+def _contents(config: BrokerConfig) -> Iterator[Check]:
+    """Yield why the broker would refuse its log directories at a start, such as data that it would hide."""
+    directories = [path.rstrip("/") for path in config.log_dirs]
+    metadata = config.metadata_log_dir.rstrip("/")
+    try:
+        inspect(LOCAL, directories, metadata, config.node_id, config.get_str("pybroker.cluster.id"))
+    except DirectoryRefused as refused:
+        yield Check(f"data in {refused.path}", Level.WRONG, refused.reason)
 
 
 def _addresses(config: BrokerConfig) -> Iterator[Check]:

@@ -76,6 +76,19 @@ def test_clock_behind_the_logs_is_advice(file: Path, directory: Path, capsys: py
     assert result["what"].startswith(f"{segment.parent.name} was written at ")
 
 
+def test_directories_that_a_start_refuses_fail(file: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message is that of the broker, before the operator stops the running one."""
+    lines = "listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs="
+    file.write_text(f"{lines}{directory}/,{file.parent}/new\n")
+    assert main(["--json", str(file)]) == 0
+    assert not [name for name in checks(capsys) if name.startswith("data in")]
+    file.write_text(f"{lines}{file.parent}/new,{directory}\n")
+    assert main(["--json", str(file)]) == 1
+    result = checks(capsys)[f"data in {file.parent}/new"]
+    assert result["level"] == "wrong"
+    assert f"Or set metadata.log.dir={directory}" in result["what"]
+
+
 def test_member_needs_its_controllers(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Advice only: they may start after the check."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
