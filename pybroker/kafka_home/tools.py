@@ -1,8 +1,8 @@
 """Run Apache Kafka's scripts with pybroker: `python -I -m pybroker.kafka_home.tools TOOL ARGUMENT...`.
 
 The broker and the tools on its files run in a new process in this one's place; tools that talk to a broker run here.
-Exit codes are those of Kafka's tools: 1 for errors, and for a tool or an option that pybroker does not have. Only
-kafka-consumer-groups ends with 0 after an error of the broker, as Kafka's does.
+Exit codes are those of Kafka's tools: 1 for errors, and for a tool or an option that pybroker does not have. The tools
+of groups end with 0 after most errors of the broker, as Kafka's do.
 """
 
 from __future__ import annotations

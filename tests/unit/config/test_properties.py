@@ -102,6 +102,7 @@ def test_other_encodings_are_refused_with_their_line(encoding: str, line: int) -
 
     assert str(refused.value.problems[0]).startswith(f"f.properties:{line}: ")
     assert "not UTF-8 text" in str(refused.value.problems[0])
+    assert ": : " not in str(refused.value.problems[0])
 
 
 def test_zero_byte_is_refused_with_its_line() -> None:
