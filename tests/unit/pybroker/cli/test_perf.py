@@ -59,7 +59,7 @@ def test_bar_is_cleared_at_a_failure(
         ("HH'h' ''", "05h '"),
     ],
 )
-def test_moment_has_the_format_of_java(date_format: str, shown: str) -> None:
+def test_time_has_the_format_of_java(date_format: str, shown: str) -> None:
     when = datetime(2026, 3, 4, 5, 6, 7, 89_000)
 
     assert format_time(when.timestamp(), checked_format(date_format)) == shown
