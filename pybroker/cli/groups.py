@@ -62,6 +62,10 @@ def command_line() -> ClientParser:
         "--state", nargs="?", const=[], type=_states, help="only groups in these states, separated by commas"
     )
     listed.add_argument("--type", nargs="?", const=[], type=_types, help="only groups with these protocols")
+    for name in (SHARE, STREAMS):  # as the other actions
+        listed.add_argument(
+            f"--{name}", dest="type", action="store_const", const=[name], help=f"the same as --type {name}"
+        )
     _add_queries(listed)
     described = parser.add_action("describe", _describe, "show offsets and lag of groups, by partition")
     _add_names(described)
