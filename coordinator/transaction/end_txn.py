@@ -50,7 +50,8 @@ def end_transaction(
     `shard.prepared`.
 
     Errors: INVALID_REQUEST for an empty id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE,
-    CONCURRENT_TRANSACTIONS while the markers of the same end are being written.
+    CONCURRENT_TRANSACTIONS while markers are being written. That also answers the opposite end, as in Kafka: its
+    transaction is already on its way to Complete (`pendingState`), and only a complete one refuses the other end.
     """
     if not transactional_id:
         return EndTxnResult(ErrorCode.INVALID_REQUEST)
@@ -83,7 +84,7 @@ def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorC
         return None
     if found.state is (_S.COMPLETE_COMMIT if commit else _S.COMPLETE_ABORT):
         return ErrorCode.NONE
-    return _while_ending(found, commit)
+    return ErrorCode.CONCURRENT_TRANSACTIONS if found.state in PREPARED else ErrorCode.INVALID_TXN_STATE
 
 
 def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
@@ -97,7 +98,7 @@ def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> Erro
     if found.producer_id != producer.producer_id and not rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if found.state in PREPARED:
-        return _while_ending(found, commit) if comes_again else ErrorCode.PRODUCER_FENCED
+        return ErrorCode.CONCURRENT_TRANSACTIONS if comes_again else ErrorCode.PRODUCER_FENCED
     is_complete = found.state in (_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
     if found.producer_epoch != producer.producer_epoch and not (is_complete and comes_again):
         return ErrorCode.PRODUCER_FENCED
@@ -107,11 +108,6 @@ def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> Erro
         same_end = found.state is (_S.COMPLETE_COMMIT if commit else _S.COMPLETE_ABORT)
         return ErrorCode.NONE if same_end else ErrorCode.INVALID_TXN_STATE
     return ErrorCode.INVALID_TXN_STATE if commit else None  # None: abort a transaction without partitions
-
-
-def _while_ending(found: Transaction, commit: bool) -> ErrorCode:
-    same_end = found.state is (_S.PREPARE_COMMIT if commit else _S.PREPARE_ABORT)
-    return ErrorCode.CONCURRENT_TRANSACTIONS if same_end else ErrorCode.INVALID_TXN_STATE
 
 
 # -- transactions that the coordinator ends ----------------------------------------------------------------------------

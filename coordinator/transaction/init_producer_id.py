@@ -53,10 +53,10 @@ def init_producer(
     found = shard.transactions.get(transactional_id)
     if found is None:
         found = Transaction(transactional_id, new_producer_id(), timeout_ms, now.wall_ms)
+    elif found.state in PREPARED:  # before the producer is judged, as in Kafka
+        return InitProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     elif expected is not None and not _is_known(found, expected):
         return InitProducerIdResult(ErrorCode.PRODUCER_FENCED)
-    if found.state in PREPARED:
-        return InitProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     if found.state is TransactionState.ONGOING:
         abort_by_coordinator(shard, found, new_producer_id, now, effects)
         return InitProducerIdResult(ErrorCode.CONCURRENT_TRANSACTIONS)

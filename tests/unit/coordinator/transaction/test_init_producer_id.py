@@ -120,6 +120,16 @@ def test_unknown_producers_are_fenced(h, expected):
     assert h[ID] == before
 
 
+def test_unknown_producers_wait_for_markers(h):
+    """As in Kafka, no producer is judged while a transaction ends."""
+    h.init()
+    h.add((PID, 0), "t-0")
+    h.end((PID, 0), True)
+    assert h.init(expected=(PID + 1, 0)).code is ErrorCode.CONCURRENT_TRANSACTIONS
+    h.write_markers()
+    assert h.init(expected=(PID + 1, 0)).code is ErrorCode.PRODUCER_FENCED
+
+
 def test_producer_of_an_expired_id_gets_a_new_one(h):
     """It may have expired: whatever the producer's id and epoch are, it gets a new id."""
     assert h.init(expected=(77, 5)) == InitProducerIdResult(ErrorCode.NONE, PID, 0)
