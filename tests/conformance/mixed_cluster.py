@@ -206,4 +206,7 @@ def _properties(home: Path, node_id: int) -> dict[str, str]:
         "log.initial.task.delay.ms": "300",
         "log.segment.delete.delay.ms": "0",
         "controlled.shutdown.enable": "true",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "3",
+        "transaction.state.log.min.isr": "2",
     }
