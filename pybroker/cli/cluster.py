@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from pybroker.cli.option_values import feature_level, natural
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session
+
+_FETCH_TIMES = ("last_fetch_timestamp", "last_caught_up_timestamp")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,6 +37,7 @@ def command_line() -> ClientParser:
     parser.add_action("api-versions", _api_versions, "show the APIs of each broker, with their versions")
     quorum = parser.add_action("quorum", _quorum, "show the controllers' quorum, and who follows its metadata log")
     quorum.add_argument("--replication", action="store_true", help="show each replica of the log, with its lag")
+    quorum.add_argument("--human-readable", action="store_true", help="with it: show how long ago replicas fetched")
     parser.add_action("features", _features, "show the feature levels of the cluster, and the supported ones")
     updated = parser.add_action("update-features", _update_features, "raise feature levels, or lower them; all or none")
     updated.add_argument(
@@ -120,6 +124,9 @@ def _quorum(session: Session, options: argparse.Namespace) -> None:
         for role, each in sorted(replicas, key=lambda pair: (pair[0] != "voter", pair[1]["replica_id"]))
     ]
     if options.replication:
+        if options.human_readable:
+            now_ms = int(time.time() * 1000)
+            rows = [{**row, **{key: _ago(row[key], now_ms) for key in _FETCH_TIMES}} for row in rows]
         show(rows, as_json=options.json)
         return
     status = {
@@ -132,6 +139,11 @@ def _quorum(session: Session, options: argparse.Namespace) -> None:
         "observers": sorted(each["replica_id"] for each in log["observers"]),
     }
     show([status], as_json=options.json)
+
+
+def _ago(timestamp_ms: object, now_ms: int) -> str | None:
+    """Return how long ago a time was, as kafka-metadata-quorum writes it; None if it is unknown."""
+    return f"{now_ms - timestamp_ms} ms ago" if isinstance(timestamp_ms, int) and timestamp_ms >= 0 else None
 
 
 def _id(session: Session, options: argparse.Namespace) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.client.assignments import parse_partitions, read_plan
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
@@ -35,15 +37,18 @@ def command_line() -> ClientParser:
     parser.add_argument("--topic", metavar="TOPIC")
     parser.add_argument("--partition", type=natural, metavar="N", help="of the topic; without it all of them")
     parser.add_argument("--all-topic-partitions", action="store_true", help="all partitions of the cluster")
+    parser.add_argument("--path-to-json-file", type=Path, metavar="FILE", help="the partitions, in Kafka's JSON")
     parser.add_client_options()
     parser.set_defaults(run=_elect)
     return parser
 
 
 def _elect(session: Session, options: argparse.Namespace) -> None:
-    if (options.topic is None) == (not options.all_topic_partitions):
-        raise UsageError("either --topic, or --all-topic-partitions")
+    if (options.topic is not None) + options.all_topic_partitions + (options.path_to_json_file is not None) != 1:
+        raise UsageError("one of --topic, --all-topic-partitions and --path-to-json-file")
     places = None if options.topic is None else {options.topic: _partitions(session, options.topic, options.partition)}
+    if options.path_to_json_file is not None:
+        places = parse_partitions(read_plan(options.path_to_json_file))
     with session.administration() as client:
         answer = client.ask(
             "elect_leaders", _TYPES.index(options.election_type), topic_partitions=places, raise_errors=False

@@ -20,6 +20,7 @@ from pybroker.cli.client.assignments import (
     parse_assignment,
     parse_topics,
     propose,
+    read_plan,
     throttled_replicas,
     to_json,
 )
@@ -108,7 +109,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 def _generate(session: Session, options: argparse.Namespace) -> None:
     names = list(options.topic)
     if options.topics_to_move_json_file is not None:
-        names += parse_topics(_text(options.topics_to_move_json_file))
+        names += parse_topics(read_plan(options.topics_to_move_json_file))
     if not names:
         raise UsageError("which topics?")
     current = _current(session, names)
@@ -223,14 +224,7 @@ def _target(options: argparse.Namespace) -> Assignment:
     path = options.reassignment_json_file or options.file
     if path is None:
         raise UsageError("which file?")
-    return parse_assignment(_text(path))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return parse_assignment(read_plan(path))
 
 
 def _current(session: Session, names: Iterable[str], *, if_there: bool = False) -> Assignment:

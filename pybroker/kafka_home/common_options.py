@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pybroker.cli.client.options import NO_CONTROLLERS
@@ -41,11 +42,11 @@ VERSION_LINE = f"{KAFKA_VERSION} (pybroker)"
 """What --version prints."""
 
 
-def tool_parser(tool: str) -> ArgumentParser:
-    """Return a parser with the options of all tools."""
+def tool_parser(tool: str, *, older_names: Sequence[str] = ("--broker-list",)) -> ArgumentParser:
+    """Return a parser with the options of all tools. `older_names` are those of --bootstrap-server."""
     parser = OneLineParser(prog=tool, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=VERSION_LINE)
-    parser.add_argument("--bootstrap-server", "--bootstrap-servers", "--broker-list", dest="bootstrap")
+    parser.add_argument("--bootstrap-server", "--bootstrap-servers", *older_names, dest="bootstrap")
     parser.add_argument("--bootstrap-controller")
     parser.add_argument("--zookeeper")
     parser.add_argument("--command-config", "--consumer.config", "--producer.config", dest="config")

@@ -49,11 +49,14 @@ _CLASSES = {
     "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
     "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
     "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "org.apache.kafka.tools.LeaderElectionCommand": "kafka-leader-election",
+    "org.apache.kafka.tools.MetadataQuorumCommand": "kafka-metadata-quorum",
     "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
     "org.apache.kafka.tools.consumer.group.ShareGroupCommand": "kafka-share-groups",
+    "org.apache.kafka.tools.reassign.ReassignPartitionsCommand": "kafka-reassign-partitions",
     "org.apache.kafka.tools.streams.StreamsGroupCommand": "kafka-streams-groups",
 }
 

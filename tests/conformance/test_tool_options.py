@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(KAFKA_LINE < (4, 4), reason="the table is of the
 _TABLE = {(tool, option) for tool, option, *_ in tool_options()}
 _ACTIONS = {
     "kafka-cluster": ("cluster-id", "unregister", "unregister-controller", "list-endpoints", "api-versions"),
+    "kafka-metadata-quorum": ("", "describe", "add-controller", "remove-controller"),
     "kafka-storage": ("info", "format", "version-mapping", "feature-dependencies", "random-uuid"),
 }
 #: Options in the help of joptsimple begin a line. argparse4j indents them, and lists several of one meaning.

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from pybroker.cli.client.errors import UsageError
+from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 Place: TypeAlias = tuple[str, int]
 #: The replicas of each partition, the preferred leader first.
@@ -19,6 +21,14 @@ Assignment: TypeAlias = dict[Place, list[int]]
 #: Kafka's keys of throttles: of topics, with the replicas to slow down, and of brokers, with bytes per second.
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+
+
+def read_plan(path: Path) -> str:
+    """Return the text of a file with Kafka's JSON. Raises UsageError."""
+    try:
+        return utf8_text(file_bytes(path))
+    except (OSError, UnreadableText) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def parse_assignment(text: str) -> Assignment:
@@ -52,6 +62,22 @@ def parse_topics(text: str) -> list[str]:
         return [str(each["topic"]) for each in _entries(text, "topics")]
     except (KeyError, TypeError):
         raise UsageError("an entry of topics lacks the topic") from None
+
+
+def parse_partitions(text: str) -> dict[str, list[int]]:
+    """Return the partitions of each topic in a file with Kafka's JSON of elections. Raises UsageError."""
+    found: dict[str, list[int]] = {}
+    for entry in _entries(text, "partitions"):
+        try:
+            topic, index = str(entry["topic"]), int(entry["partition"])
+        except (KeyError, TypeError, ValueError):
+            raise UsageError(f"a partition lacks topic or partition: {json.dumps(entry)}") from None
+        if index in found.setdefault(topic, []):
+            raise UsageError(f"the file has {name_of((topic, index))} twice")
+        found[topic].append(index)
+    if not found:
+        raise UsageError("the list of partitions cannot be empty")
+    return found
 
 
 def _entries(text: str, field: str) -> list[Any]:

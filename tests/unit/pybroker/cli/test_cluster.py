@@ -1,7 +1,8 @@
-"""`pybroker cluster`: brokers that a single broker does not have, and feature levels."""
+"""`pybroker cluster`: brokers that a single broker does not have, feature levels, and the quorum of controllers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -55,3 +56,27 @@ def test_invalid_feature_level_is_refused(words: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         command_line().parse(["update-features", "--feature", words])
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "expected"), [((), ["9500", "-"]), (("--human-readable",), ["500 ms ago", "-"])])
+def test_times_of_the_quorum(
+    option: tuple[str, ...], expected: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller without a known time has the timestamp -1."""
+    monkeypatch.setattr("pybroker.cli.cluster.time.time", lambda: 10.0)
+    voters = [
+        {"replica_id": number, "log_end_offset": 7, "last_fetch_timestamp": when, "last_caught_up_timestamp": when}
+        for number, when in ((1, 9500), (2, -1))
+    ]
+    log = {"error": None, "leader_id": 1, "leader_epoch": 1, "current_voters": voters, "observers": []}
+    client = SimpleNamespace(ask=lambda name: {"topics": [{"partitions": [log]}]})
+
+    @contextmanager
+    def administration() -> Iterator[Any]:
+        yield client
+
+    options = command_line().parse(["quorum", "--replication", *option])
+    options.run(cast(Session, SimpleNamespace(administration=administration)), options)
+
+    rows = [re.split("  +", line.strip()) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[-1] for row in rows] == ([expected[0], "-1"] if not option else expected)

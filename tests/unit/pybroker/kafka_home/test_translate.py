@@ -131,6 +131,35 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
         ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
         ("kafka-broker-api-versions", "", [Command("cluster", ["api-versions"])]),
+        (
+            "kafka-reassign-partitions",
+            "--generate --topics-to-move-json-file t.json --broker-list 1,2",
+            [Command("reassign", ["generate", "--topics-to-move-json-file", "t.json", "--broker-list", "1,2"])],
+        ),
+        (
+            "kafka-reassign-partitions",
+            "--reassignment-json-file p.json --execute --throttle -1 --timeout 5",
+            [Command("reassign", ["execute", "--reassignment-json-file", "p.json"])],
+        ),
+        (
+            "kafka-leader-election",
+            "--topic t --partition 3 --election-type UNCLEAN --admin.config c.properties",
+            [
+                Command(
+                    "elect-leaders",
+                    [
+                        *("--election-type", "UNCLEAN", "--topic", "t", "--partition", "3"),
+                        *("--command-config", "c.properties"),
+                    ],
+                )
+            ],
+        ),
+        ("kafka-metadata-quorum", "describe --status", [Command("cluster", ["quorum"])]),
+        (
+            "kafka-metadata-quorum",
+            "describe --replication --human-readable",
+            [Command("cluster", ["quorum", "--replication", "--human-readable"])],
+        ),
         ("kafka-cluster", "api-versions", [Command("cluster", ["api-versions"])]),
         ("kafka-cluster", "unregister-controller -i 7", [Command("cluster", ["unregister-controller", "--id", "7"])]),
         (
@@ -304,6 +333,15 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
         ("kafka-configs", "--entity-type topics --entity-name t"),
         ("kafka-configs", "--alter --entity-type users --add-config producer_byte_rate=1"),
         ("kafka-configs", "--alter --entity-type topics --add-config retention.ms=1"),
+        ("kafka-reassign-partitions", ""),
+        ("kafka-reassign-partitions", "--list --cancel --reassignment-json-file p.json"),
+        ("kafka-leader-election", "--all-topic-partitions"),
+        ("kafka-leader-election", "--election-type preferred --topic t"),
+        ("kafka-leader-election", "--election-type preferred --all-topic-partitions --partition 0"),
+        ("kafka-metadata-quorum", "describe"),
+        ("kafka-metadata-quorum", "describe --status --replication"),
+        ("kafka-metadata-quorum", "describe --status --human-readable"),
+        ("kafka-metadata-quorum", "describe --status --dry-run"),
     ],
 )
 def test_lines_that_kafka_refuses_are_rejected(tool: str, given: str) -> None:

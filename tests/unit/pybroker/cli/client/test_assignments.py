@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,10 @@ from pybroker.cli.client.assignments import (
     LEADER_REPLICAS,
     Assignment,
     parse_assignment,
+    parse_partitions,
     parse_topics,
     propose,
+    read_plan,
     throttled_replicas,
     to_json,
 )
@@ -45,6 +48,36 @@ def test_a_file_of_kafka_is_read_and_written() -> None:
 def test_a_wrong_file_is_rejected(partitions: object, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         parse_assignment(json.dumps({"partitions": partitions}))
+
+
+def test_partitions_of_an_election_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "elect.json"
+    entries = [("a", 1), ("b", 0), ("a", 0)]
+    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": index} for topic, index in entries]}))
+    assert parse_partitions(read_plan(file)) == {"a": [1, 0], "b": [0]}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "reason"),
+    [
+        ([], "cannot be empty"),
+        ([{"topic": "t"}], "lacks topic or partition"),
+        (["t"], "lacks topic or partition"),
+        ([{"topic": "t", "partition": 0}] * 2, "t-0 twice"),
+    ],
+)
+def test_a_wrong_file_of_an_election_is_rejected(partitions: object, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_partitions(json.dumps({"partitions": partitions}))
+
+
+def test_a_file_that_is_no_text_is_rejected(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    with pytest.raises(UsageError, match="No such file"):
+        read_plan(file)
+    file.write_bytes(b"\xff{}")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_plan(file)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "partitions": []}'])
