@@ -81,9 +81,9 @@ OFFLINE_REPLICAS = kafka("server", "ReplicaManager", "OfflineReplicaCount", (), 
 UNDER_REPLICATED = kafka("server", "ReplicaManager", "UnderReplicatedPartitions", (),
     "Partitions with fewer replicas in sync than assigned.")
 UNDER_MIN_ISR = kafka("server", "ReplicaManager", "UnderMinIsrPartitionCount", (),
-    "Partitions with fewer replicas in sync than min.insync.replicas.")
+    "Partitions with fewer replicas in sync than min.insync.replicas, or than replicas if those are fewer.")
 AT_MIN_ISR = kafka("server", "ReplicaManager", "AtMinIsrPartitionCount", (),
-    "Partitions with exactly min.insync.replicas replicas in sync.")
+    "Partitions with exactly min.insync.replicas replicas in sync, or with all if they have no more replicas.")
 ISR_SHRINKS = kafka("server", "ReplicaManager", "IsrShrinksPerSec", (), "Replicas that fell out of sync.")
 ISR_EXPANDS = kafka("server", "ReplicaManager", "IsrExpandsPerSec", (), "Replicas that came into sync.")
 UNCLEAN_ELECTIONS = kafka("controller", "ControllerStats", "UncleanLeaderElectionsPerSec", (),

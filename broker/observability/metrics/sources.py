@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts, ObservedProcess
     from broker.observability.metrics.traffic import Traffic
     from broker.observability.telemetry.received import Series
+    from storage.log_config import LogConfig
 
 _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share", StreamsGroup: "streams"}
 
@@ -134,12 +135,10 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
         log = logs.logs.get((partition.topic, partition.index))
         if log is None or not log.directory.is_online:
             waiting = logs.unopened.get((partition.topic, partition.index))
-            counts["online"] += waiting is not None and waiting.problem is None
+            if waiting is not None and waiting.problem is None:
+                _count_online(counts, waiting.stored.config, in_sync, replicas)
             continue
-        counts["online"] += 1
-        least = min(log.config.min_insync_replicas, replicas)
-        counts["under min isr"] += in_sync < least
-        counts["at min isr"] += in_sync == least
+        _count_online(counts, log.config, in_sync, replicas)
         traffic.note(log)
         unflushed += max(0, log.log_end_offset - log.recovery_point)
         labels = (partition.topic, str(partition.index))
@@ -162,6 +161,14 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield table.ISR_SHRINKS, (), shrinks
     yield table.ISR_EXPANDS, (), expands
     yield table.UNFLUSHED, (), unflushed
+
+
+def _count_online(counts: Counter[str], config: LogConfig, in_sync: int, replicas: int) -> None:
+    """Count an available partition. Like Kafka, never ask for more replicas in sync than there are replicas."""
+    least = min(config.min_insync_replicas, replicas)
+    counts["online"] += 1
+    counts["under min isr"] += in_sync < least
+    counts["at min isr"] += in_sync == least
 
 
 def directories(broker: ObservedProcess) -> Iterator[Sample]:

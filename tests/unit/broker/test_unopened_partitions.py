@@ -3,9 +3,13 @@
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from broker.observability.metrics.metric_table import AT_MIN_ISR, LEADERS, UNDER_MIN_ISR
+from broker.observability.metrics.sources import partitions
+from broker.observability.metrics.traffic import Traffic
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
 from runtime.clock import Clock
@@ -96,6 +100,25 @@ def test_configs_reach_unopened_partitions(stage: Stage):
     stage.partitions.update_config("t", LogConfig(retention_ms=5))
     assert stage.other.is_unopened
     assert [each.log.config.retention_ms for each in (stage.one, stage.other)] == [5, 5]
+
+
+def test_unopened_partitions_are_counted(stage: Stage):
+    """By the metrics, as in Kafka: available, and at min.insync.replicas, however high that is. No log is opened."""
+    stage.partitions.update_config("t", LogConfig(min_insync_replicas=2))
+    broker = SimpleNamespace(logs=stage.logs, partitions=stage.partitions, main_parts=None)
+
+    def counts() -> list[float]:
+        values = {metric: value for metric, labels, value in partitions(broker, Traffic()) if not labels}  # type: ignore[arg-type]
+        return [values[each] for each in (LEADERS, UNDER_MIN_ISR, AT_MIN_ISR)]  # type: ignore[misc]
+
+    assert counts() == [2, 0, 2]
+    assert stage.one.is_unopened
+    assert stage.one.online
+    assert counts() == [2, 0, 2]
+    directory = stage.logs.directories[0]
+    directory.fail("broken")
+    stage.partitions.take_offline(directory)
+    assert counts() == [1, 0, 1]
 
 
 def test_failed_directory_takes_unopened_partitions_offline(stage: Stage, caplog: pytest.LogCaptureFixture):
