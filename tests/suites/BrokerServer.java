@@ -13,7 +13,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import kafka.cluster.Partition;
@@ -25,9 +27,11 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
+import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.ServerSocketFactory;
 import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -119,6 +123,9 @@ public class BrokerServer extends EmptyBroker {
         }
         lines.put("listeners", String.join(",", listeners));
         lines.put("process.roles", "broker");
+        String voters = lines.get("controller.quorum.voters");
+        if (voters != null && voters.contains(":0"))
+            lines.put("controller.quorum.voters", String.join(",", boundVoters()));
         lines.put("pybroker.legacy.versions", "false");
         String advertised = lines.get("advertised.listeners");
         if (advertised != null && advertised.contains(":0"))
@@ -134,6 +141,14 @@ public class BrokerServer extends EmptyBroker {
         builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(home.resolve("output.txt").toFile()));
         process = builder.start();
         Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+    }
+
+    /** Return the addresses of controllers whose ports the harness leaves to the system. */
+    private List<String> boundVoters() {
+        List<String> voters = new ArrayList<>();
+        sharedServer.controllerQuorumVotersFuture().join().forEach((id, address) ->
+            voters.add(id + "@" + address.getHostString() + ":" + address.getPort()));
+        return voters;
     }
 
     private static String text(Object value) {
@@ -230,7 +245,7 @@ public class BrokerServer extends EmptyBroker {
     }
 
     /** An object of the JVM that tests look at to see whether a change has arrived: it knows nothing. */
-    private static <T> T nothing(Class<T> type) {
+    static <T> T nothing(Class<T> type) {
         Answer<Object> empty = call -> {
             Class<?> returned = call.getMethod().getReturnType();
             if (returned == Option.class)
@@ -247,11 +262,24 @@ public class BrokerServer extends EmptyBroker {
         return apis;
     }
 
+    /** Tests create the topic of groups with the settings of the coordinator. */
+    @Override
+    public GroupCoordinator groupCoordinator() {
+        Properties settings = new Properties();
+        settings.put("cleanup.policy", "compact");
+        settings.put("compression.type", "producer");
+        settings.put("segment.bytes", Integer.toString(config.groupCoordinatorConfig().offsetsTopicSegmentBytes()));
+        GroupCoordinator coordinator = nothing(GroupCoordinator.class);
+        Mockito.when(coordinator.groupMetadataTopicConfigs()).thenReturn(settings);
+        return coordinator;
+    }
+
     @Override
     public ReplicaManager replicaManager() {
         ReplicaManager manager = nothing(ReplicaManager.class);
         Mockito.when(manager.metadataCache()).thenReturn(metadataCache);
         Mockito.when(manager.onlinePartition(Mockito.any())).thenAnswer(call -> led(call.getArgument(0)));
+        Mockito.when(manager.localLog(Mockito.any())).thenAnswer(call -> log(call.getArgument(0)));
         return manager;
     }
 
@@ -270,6 +298,18 @@ public class BrokerServer extends EmptyBroker {
     public LogManager logManager() {
         LogManager manager = nothing(LogManager.class);
         Mockito.when(manager.liveLogDirs()).thenReturn(CollectionConverters.asScala(config.logDirs().stream().map(File::new).toList()));
+        Mockito.when(manager.getLog(Mockito.any(), Mockito.anyBoolean())).thenAnswer(call -> log(call.getArgument(0)));
+        return manager;
+    }
+
+    private Option<UnifiedLog> log(TopicPartition place) {
+        return ReplicaFiles.find(config.logDirs(), place).map(Option::apply).orElse(Option.empty());
+    }
+
+    @Override
+    public BrokerLifecycleManager lifecycleManager() {
+        BrokerLifecycleManager manager = nothing(BrokerLifecycleManager.class);
+        Mockito.when(manager.initialUnfenceFuture()).thenReturn(CompletableFuture.completedFuture(null));
         return manager;
     }
 

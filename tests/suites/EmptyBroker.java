@@ -3,9 +3,7 @@ package kafka.server;
 import com.typesafe.scalalogging.Logger;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
-import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.security.CredentialProvider;
-import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.NodeToControllerChannelManager;
 import org.apache.kafka.server.log.remote.storage.RemoteLogManager;
@@ -54,11 +52,6 @@ abstract class EmptyBroker implements KafkaBroker {
     }
 
     @Override
-    public GroupCoordinator groupCoordinator() {
-        return null;
-    }
-
-    @Override
     public BrokerTopicStats brokerTopicStats() {
         return null;
     }
@@ -75,11 +68,6 @@ abstract class EmptyBroker implements KafkaBroker {
 
     @Override
     public DelegationTokenCache tokenCache() {
-        return null;
-    }
-
-    @Override
-    public BrokerLifecycleManager lifecycleManager() {
         return null;
     }
 
