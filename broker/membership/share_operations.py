@@ -26,6 +26,8 @@ class ShareOperation(Generic[T]):
 
     api: ClassVar[Api]
     topic_type: ClassVar[StructType]
+    #: Whether the caller has created the coordinator's topic before: this broker may not know it yet.
+    has_topic: ClassVar[bool] = False
 
     def __init__(self, share: ShareKey) -> None:
         self.share = share
@@ -132,6 +134,7 @@ class Initialize(ShareOperation[None]):
 
     api = initialize_api.INITIALIZE_SHARE_GROUP_STATE
     topic_type = initialize_api.InitializeStateData
+    has_topic = True
 
     def __init__(self, share: ShareKey, state_epoch: int, start_offset: int) -> None:
         super().__init__(share)

@@ -104,8 +104,8 @@ class ShareStateRequests:
     def run(self, operation: ShareOperation[T]) -> Deferred[T]:
         """Return the result once it is committed.
 
-        Fails with Refused: NOT_COORDINATOR without the topic, COORDINATOR_NOT_AVAILABLE if the coordinator does not
-        answer in time, and the coordinator's other errors.
+        Fails with Refused: NOT_COORDINATOR without the topic, unless the caller has created it;
+        COORDINATOR_NOT_AVAILABLE if the coordinator does not answer in time, and the coordinator's other errors.
         """
         attempt = _Attempt(operation, self._clock.monotonic_ms() + self._patience_ms, Deferred())
         self._try(attempt)
@@ -121,11 +121,11 @@ class ShareStateRequests:
     def _try(self, attempt: _Attempt) -> None:
         attempt.count += 1
         coordinator = self.coordinator_of(attempt.operation.share)
-        if coordinator is None:
+        if coordinator is None and not attempt.operation.has_topic:
             _refuse(attempt, ErrorCode.NOT_COORDINATOR)
         elif coordinator == self._node_id:
             self._run_here(attempt)
-        elif coordinator == NO_LEADER:
+        elif coordinator is None or coordinator == NO_LEADER:
             self._retry(attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
         else:
             if not self._waiting:

@@ -3,6 +3,8 @@ package kafka.server;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -32,6 +34,7 @@ final class ReplicaFiles {
         UnifiedLog log = BrokerServer.nothing(UnifiedLog.class);
         Mockito.when(log.dir()).thenReturn(directory);
         Mockito.when(log.logEndOffset()).thenAnswer(call -> endOffset());
+        Mockito.when(log.highWatermark()).thenAnswer(call -> highWatermark());
         Mockito.when(log.logSegments()).thenAnswer(call -> Arrays.stream(segments()).map(ReplicaFiles::segment).toList());
         return log;
     }
@@ -58,6 +61,18 @@ final class ReplicaFiles {
             throw new UncheckedIOException(e);
         }
         return end;
+    }
+
+    /** Return what the member has written to its checkpoint: some seconds old. */
+    private long highWatermark() throws IOException {
+        Path checkpoint = directory.toPath().resolveSibling("replication-offset-checkpoint");
+        String name = directory.getName();
+        int dash = name.lastIndexOf('-');
+        String start = name.substring(0, dash) + " " + name.substring(dash + 1) + " ";
+        for (String line : Files.exists(checkpoint) ? Files.readAllLines(checkpoint) : List.<String>of())
+            if (line.startsWith(start))
+                return Long.parseLong(line.substring(start.length()));
+        return 0;
     }
 
     private static LogSegment segment(File file) {

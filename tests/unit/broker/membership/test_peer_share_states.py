@@ -249,6 +249,19 @@ def test_without_the_topic_there_is_no_coordinator(cluster: Cluster) -> None:
     assert caught.value.code is ErrorCode.NOT_COORDINATOR
 
 
+def test_a_state_is_initialized_once_the_new_topic_is_known(cluster: Cluster) -> None:
+    """Another broker or this one has created the topic; the metadata log brings it later."""
+    [leader] = cluster.image.topics.pop("__share_group_state")
+    written = cluster.states.initialize(ShareKey("g", TOPIC, 0), 3, 7)
+    assert written is not None
+    cluster.advance(100)
+    assert not written.done
+    cluster.lead(leader)
+    cluster.advance(1_000)
+    [(broker, request)] = cluster.peers.sent
+    assert (broker, request.topics[0].partitions[0].start_offset) == (leader, 7)
+
+
 def test_the_coordinator_here_answers_at_once_or_when_it_is_committed() -> None:
     cluster = Cluster(leader=1)
     assert cluster.write(1) is None
