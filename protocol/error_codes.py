@@ -36,6 +36,14 @@ class ErrorCode(IntEnum):
         member.retriable = retriable
         return member
 
+    @classmethod
+    def of_peer(cls, code: int) -> ErrorCode:
+        """Return the code of an answer, UNKNOWN_SERVER_ERROR for those of newer releases, as Kafka's Errors.forCode."""
+        try:
+            return cls(code)
+        except ValueError:
+            return cls.UNKNOWN_SERVER_ERROR
+
     UNKNOWN_SERVER_ERROR = -1, "The server ran into an error that it did not expect."
     NONE = 0, "No error."
     OFFSET_OUT_OF_RANGE = 1, "The offset is not within those that the server holds for the partition."

@@ -157,10 +157,12 @@ class LeaderState:
         """Note a follower's fetch at `offset`. Return whether the high watermark moved.
 
         A fetch from before the broker's last registration counts for nothing: it may arrive late, and the broker may
-        have lost the records that it claims (KIP-903). Raises KeyError if the broker has no replica.
+        have lost the records that it claims (KIP-903). The metadata say which registration is the last one, not a
+        fetch with a higher epoch: it may lie. Raises KeyError if the broker has no replica.
         """
         follower = self.followers[broker_id]
-        newest_epoch = max(follower.broker_epoch, self._brokers.broker_epoch(broker_id) or UNKNOWN_BROKER_EPOCH)
+        registered = self._brokers.broker_epoch(broker_id)
+        newest_epoch = follower.broker_epoch if registered is None else registered
         if UNKNOWN_BROKER_EPOCH < broker_epoch < newest_epoch:
             return False
         follower.fetched(broker_epoch, offset, log_start_offset, leader_end, now_ms)

@@ -126,7 +126,7 @@ class PeerEndOffsets:
             missing = ErrorCode.NETWORK_EXCEPTION
         for place, ended in asked.items():
             answered = found.get(place)
-            code = missing if answered is None else ErrorCode(answered.error_code)
+            code = missing if answered is None else ErrorCode.of_peer(answered.error_code)
             if answered is None or code is not ErrorCode.NONE:
                 ended.fail(_refusal(code))
             else:

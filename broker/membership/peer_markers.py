@@ -103,7 +103,7 @@ class PeerMarkers:
             for marker in done.result().fields.markers:
                 for topic in marker.topics:
                     for each in topic.partitions:
-                        codes[marker.producer_id, topic.name, each.partition_index] = ErrorCode(each.error_code)
+                        codes[marker.producer_id, topic.name, each.partition_index] = ErrorCode.of_peer(each.error_code)
         except (OutboundError, ProtocolError, EncodeError):
             missing = ErrorCode.NETWORK_EXCEPTION
         for sent, places in asked.items():

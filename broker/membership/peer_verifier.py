@@ -138,11 +138,13 @@ def _request(transactional_id: str, batches: Sequence[FirstBatch], *, verify_onl
 
 def _codes(batches: Sequence[FirstBatch], answer: Struct) -> dict[TopicPartition, ErrorCode]:
     """Return the code of each partition. An error of the whole request is that of all."""
-    whole = ErrorCode(answer.error_code)
+    whole = ErrorCode.of_peer(answer.error_code)
     codes = {each.place: whole or ErrorCode.UNKNOWN_SERVER_ERROR for each in batches}
     if whole is ErrorCode.NONE:
         for transaction in answer.results_by_transaction:
             for topic in transaction.topic_results:
                 for each in topic.results_by_partition:
-                    codes[TopicPartition(topic.name, each.partition_index)] = ErrorCode(each.partition_error_code)
+                    codes[TopicPartition(topic.name, each.partition_index)] = ErrorCode.of_peer(
+                        each.partition_error_code
+                    )
     return codes

@@ -207,7 +207,7 @@ class ShareStateRequests:
             if found is None:
                 self._retry(attempt, missing, None)
             elif found.error_code:
-                self._retry(attempt, ErrorCode(found.error_code), found.error_message)
+                self._retry(attempt, ErrorCode.of_peer(found.error_code), found.error_message)
             else:
                 attempt.answered.resolve(attempt.operation.result(found))
 

@@ -53,7 +53,7 @@ def results_of(response: Struct) -> list[NewTopicResult]:
     return [
         NewTopicResult(
             each.name,
-            ErrorCode(each.error_code),
+            ErrorCode.of_peer(each.error_code),
             each.error_message,
             each.topic_id,
             each.num_partitions,

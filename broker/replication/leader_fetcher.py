@@ -171,8 +171,9 @@ class LeaderFetcher:
         now_ms = self._clock.monotonic_ms()
         for key, followed in self._fetcher.resetting():
             answer = answers.get((self._logs[key].topic, key[1]))
-            if answer is None or answer.error_code != ErrorCode.NONE:
-                code = ErrorCode.UNKNOWN_SERVER_ERROR if answer is None else answer.error_code
-                self._fetcher.reset_failed(key, code, now_ms)
+            if answer is None or (answer.error_code == ErrorCode.NONE and answer.offset < 0):
+                self._fetcher.reset_failed(key, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)  # nothing to truncate to
+            elif answer.error_code != ErrorCode.NONE:
+                self._fetcher.reset_failed(key, answer.error_code, now_ms)
             else:
                 self._fetcher.reset(key, followed.leader_epoch, answer.offset)

@@ -123,6 +123,14 @@ def test_late_fetch_of_an_earlier_registration(known_by: str) -> None:
     assert leader.fetch(2, 10, epoch=202)
 
 
+def test_a_fetch_with_an_invented_epoch_silences_nobody() -> None:
+    """The broker's own fetches go on counting: acks=all does not wait until the follower leaves the ISR."""
+    leader = Leader(isr=(1, 2), replicas=(1, 2))
+    leader.fetch(2, 0, epoch=1 << 62)
+    assert leader.fetch(2, 10)
+    assert leader.state.high_watermark == 10
+
+
 def test_nothing_is_committed_below_the_minimum() -> None:
     """KIP-966."""
     leader = Leader(isr=(1,), min_isr=2, high_watermark=10)

@@ -53,7 +53,7 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def result(producer_id: int, topic: str, *codes: tuple[int, ErrorCode]) -> Struct:
+def result(producer_id: int, topic: str, *codes: tuple[int, int]) -> Struct:
     return WritableTxnMarkerResult(
         producer_id=producer_id,
         topics=[
@@ -106,6 +106,13 @@ def test_an_answer_without_the_partition_is_an_error(cluster: Cluster) -> None:
     cluster.send()
     cluster.peers.answer(markers=[])
     assert asked.result() is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_code_of_a_newer_release_is_an_error_of_its_partition(cluster: Cluster) -> None:
+    asked = [cluster.ask(COMMIT, "t", index) for index in (1, 2)]
+    cluster.send()
+    cluster.peers.answer(markers=[result(7, "t", (1, 9_999), (2, ErrorCode.NONE))])
+    assert [each.result() for each in asked] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
 
 def test_only_the_metadata_say_that_a_topic_is_gone(cluster: Cluster) -> None:

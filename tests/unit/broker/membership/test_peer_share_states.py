@@ -101,7 +101,7 @@ class Cluster:
         assert written is not None
         return written
 
-    def answer(self, *codes: ErrorCode) -> None:
+    def answer(self, *codes: int) -> None:
         """Answer the oldest write."""
         (topic,) = self.peers.sent[0][1].topics
         results = [
@@ -229,6 +229,16 @@ def test_a_topic_unknown_to_the_coordinator_is_asked_for_again(cluster: Cluster)
     cluster.image.topic_by_id = lambda topic_id: None  # type: ignore[attr-defined]
     cluster.answer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert code_of(written) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_code_of_a_newer_release_ends_the_operation(cluster: Cluster) -> None:
+    """The next operation on the share-partition is not held up."""
+    written = cluster.pending(1)
+    cluster.answer(9_999)
+    assert code_of(written) is ErrorCode.UNKNOWN_SERVER_ERROR
+    later = cluster.pending(2)
+    cluster.answer(ErrorCode.NONE)
+    assert later.result() is None
 
 
 def test_patience_ends(cluster: Cluster) -> None:

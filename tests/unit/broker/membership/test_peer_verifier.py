@@ -26,6 +26,7 @@ from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BATCHES = [FirstBatch(each, Producer(7, 3), 0, False) for each in (T0, T1)]
 VERIFIES, JOINS = 11, 12
+NEWER_CODE = 9_999
 Codes = Mapping[TopicPartition, ErrorCode]
 
 
@@ -66,7 +67,7 @@ class Leader:
     def ask(self, version: int) -> Codes | Deferred[Codes]:
         return self._verifier.verify("x", BATCHES, version)
 
-    def answer(self, *codes: ErrorCode, whole: ErrorCode = ErrorCode.NONE) -> None:
+    def answer(self, *codes: int, whole: int = ErrorCode.NONE) -> None:
         partitions = [
             AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
             for index, code in enumerate(codes)
@@ -109,6 +110,16 @@ def test_errors_of_the_request_are_those_of_all_partitions(leader: Leader) -> No
     codes = asked(leader, VERIFIES)
     leader.answer(ErrorCode.NONE)
     assert codes.result()[T1] is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_code_of_a_newer_release_is_an_unknown_error(leader: Leader) -> None:
+    """The producer gets an answer."""
+    codes = asked(leader, VERIFIES)
+    leader.answer(NEWER_CODE, ErrorCode.NONE)
+    assert codes.result() == {T0: ErrorCode.UNKNOWN_SERVER_ERROR, T1: ErrorCode.NONE}
+    codes = asked(leader, VERIFIES)
+    leader.answer(whole=NEWER_CODE)
+    assert set(codes.result().values()) == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 def test_own_coordinator_and_none_are_asked_here(leader: Leader) -> None:

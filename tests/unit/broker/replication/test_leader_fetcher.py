@@ -8,12 +8,17 @@ from unittest.mock import Mock
 
 import pytest
 
+from protocol.client_session import PendingRequest, Response
 from protocol.error_codes import ErrorCode
+from protocol.messages.fetch import FETCH, FetchableTopicResponse, PartitionData
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from protocol.schema import Api, Struct
 from replication.following import Phase
+from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
 from tests.support.producing import batch
 from tests.unit.broker.replication.leading_broker import REGISTERED
-from tests.unit.broker.replication.replica_pair import KEY, ReplicaPair
+from tests.unit.broker.replication.replica_pair import KEY, ReplicaPair, content
 
 
 @pytest.fixture
@@ -21,6 +26,10 @@ def pair(tmp_path: Path) -> Iterator[ReplicaPair]:
     made = ReplicaPair(tmp_path)
     yield made
     made.close()
+
+
+def answered(api: Api, **fields: object) -> Deferred[Response]:
+    return Deferred.resolved(Response(PendingRequest(api, 17, 1), api.response(**fields), b"", 0, 0))
 
 
 def produce(pair: ReplicaPair, batches: int = 1, **fields: int) -> None:
@@ -168,6 +177,32 @@ def test_a_cut_during_a_reset_is_tried_again(pair: ReplicaPair) -> None:
     pair.client.request = cut_after  # type: ignore[assignment, method-assign]
     pair.follow()
     assert pair.log.log_end_offset == 0
+    pair.run(1000)
+    assert pair.is_equal()
+
+
+def test_a_leader_without_an_offset_removes_nothing(pair: ReplicaPair) -> None:
+    """-1 is no offset to truncate to, although the answer has no error."""
+    produce(pair, 4)
+    pair.follow()
+    before, request = content(pair.log), pair.client.request
+
+    def answer(api: Api, asked: Struct) -> Deferred[Response]:
+        if api is FETCH:
+            part = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=-1)
+            topics = [FetchableTopicResponse(topic_id=KEY[0], partitions=[part])]
+            return answered(FETCH, responses=topics)
+        part = ListOffsetsPartitionResponse(partition_index=0, offset=-1)
+        return answered(LIST_OFFSETS, topics=[ListOffsetsTopicResponse(name="t", partitions=[part])])
+
+    pair.client.request = answer  # type: ignore[assignment, method-assign]
+    pair.run(1000)
+    followed = pair.fetcher.followed(KEY)
+    assert followed is not None
+    assert (followed.phase, followed.last_error) == (Phase.DELAYED, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert content(pair.log) == before
+    pair.client.request = request  # type: ignore[method-assign]
+    produce(pair)
     pair.run(1000)
     assert pair.is_equal()
 
