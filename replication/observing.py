@@ -235,6 +235,8 @@ class Observer:
         if (leader.leader_epoch, leader.leader_id != NO_LEADER) <= known:
             return False
         self.leader_epoch = leader.leader_epoch
+        if leader.leader_id == self._node_id:
+            raise CannotObserve(f"a controller has node.id {self._node_id}. Choose another node.id")
         found = next((each for each in endpoints if each.node_id == leader.leader_id), None)
         if leader.leader_id == NO_LEADER or found is None:
             self._detach()

@@ -29,10 +29,11 @@ from broker.membership.metadata_observer import MetadataObserver
 from broker.membership.peers import Peers
 from broker.membership.progress import Progress
 from broker.membership.publisher import MemberPublisher
-from broker.membership.registration import check_no_voter, identity, observer_limits, times
+from broker.membership.registration import identity, observer_limits, times
 from broker.membership.replication import MemberReplication
 from broker.membership.start_limits import bound_start, in_time
 from broker.membership.topic_creation import MemberTopics
+from broker.membership.voters import check_no_voter
 from broker.metadata_cache import MetadataCache
 from broker.network.outbound_client import OutboundOptions
 from broker.network.outbound_security import controller_security, inter_broker_security
@@ -148,7 +149,8 @@ class MemberProcess(CoordinatingMember):
         metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
         self._committed = await in_thread(CommittedMetadata, metadata_log)
         await self._observe(data, cluster_id)
-        check_no_voter(self.config, self._committed.log.quorum)
+        quorum = self._committed.log.quorum
+        await check_no_voter(self.config.node_id, quorum, self._leader(), self._channel(), self._progress)
         self._committed.is_paused = True  # threads read the image
         await in_thread(data.check_missing, self._committed.image)
         await in_thread(data.format, cluster_id)

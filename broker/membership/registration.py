@@ -6,10 +6,8 @@ import socket
 from collections.abc import Iterable
 
 from broker.network.listener import Listener
-from broker.process.start_errors import CannotStart
 from config import BrokerConfig
 from controller.endpoints import SECURITY_PROTOCOLS
-from controller.metadata_snapshot import Quorum
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
 from protocol.messages.broker_registration import Feature
 from protocol.messages.broker_registration import Listener as RegisteredListener
@@ -33,19 +31,6 @@ def identity(
         log_dirs,
         previous_epoch,
     )
-
-
-def check_no_voter(config: BrokerConfig, quorum: Quorum) -> None:
-    """Check that the metadata log does not have this node as a voter, as whose its fetches would count.
-
-    Raises CannotStart.
-    """
-    voters = quorum.voters
-    if voters is not None and config.node_id in [each.voter_id for each in voters.voters]:
-        raise CannotStart(
-            f"node.id {config.node_id} is a voter of the controllers' quorum, but process.roles is broker. "
-            "Remove the voter (kafka-metadata-quorum remove-controller), or choose another node.id"
-        )
 
 
 def times(config: BrokerConfig) -> LifecycleTimes:

@@ -29,7 +29,7 @@ from metadata.snapshot import image_records
 from protocol.error_codes import ErrorCode
 from protocol.framing import encode_response
 from protocol.headers import decode_request_header
-from protocol.messages import fetch, fetch_snapshot
+from protocol.messages import describe_quorum, fetch, fetch_snapshot
 from protocol.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
 from protocol.messages.assign_replicas_to_dirs import (
@@ -43,7 +43,7 @@ from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicResult
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
-from protocol.messages.describe_quorum import DESCRIBE_QUORUM
+from protocol.messages.describe_quorum import DESCRIBE_QUORUM, ReplicaState
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.records.control import build_control_batch
@@ -85,6 +85,7 @@ class FakeController:
         create_topics_versions: the first and the last version of CreateTopics.
         on_assignment: called with the log directory of each assignment, before it is written.
         throttle_ms: the throttle time in its answers to CreateTopics.
+        static_voters: the voters that it describes, which are not in the log.
     """
 
     def __init__(self, cluster_id: str) -> None:
@@ -99,6 +100,7 @@ class FakeController:
         self.port = 0
         self.create_topics_versions = (2, 6)
         self.throttle_ms = 0
+        self.static_voters = (NODE_ID,)
         self.on_assignment: Callable[[bytes], object] = lambda directory_id: None
         self._batches: list[tuple[int, int, bytes]] = []  # base offset, epoch, bytes
         self._snapshot: tuple[int, int, bytes] | None = None
@@ -178,9 +180,16 @@ class FakeController:
             CREATE_TOPICS.name: self._create_topics,
             ASSIGN_REPLICAS_TO_DIRS.name: self._assign,
             INCREMENTAL_ALTER_CONFIGS.name: self._alter_configs,
-            DESCRIBE_QUORUM.name: lambda _: DESCRIBE_QUORUM.response(error_message="as the controller answers"),
+            DESCRIBE_QUORUM.name: lambda _: DESCRIBE_QUORUM.response(
+                error_message="as the controller answers", topics=[self._described_quorum()]
+            ),
         }
         return handlers[api.name](request)
+
+    def _described_quorum(self) -> Struct:
+        voters = [ReplicaState(replica_id=each, log_end_offset=self._end) for each in self.static_voters]
+        part = describe_quorum.ResponsePartitionData(partition_index=0, current_voters=voters)
+        return describe_quorum.ResponseTopicData(topic_name="__cluster_metadata", partitions=[part])
 
     def _api_versions(self, _: Struct) -> Struct:
         keys = [

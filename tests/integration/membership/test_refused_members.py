@@ -10,7 +10,7 @@ import pytest
 from controller.formatting import quorum_of
 from metadata.image import Endpoint
 from protocol.error_codes import ErrorCode
-from tests.integration.membership.fake_controller import FakeController, fake_controller
+from tests.integration.membership.fake_controller import NODE_ID, FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, OurBroker
 from tests.support.launch import Ended, picture, run_broker
@@ -115,6 +115,19 @@ def test_voter_of_the_quorum(controller: FakeController, tmp_path: Path) -> None
     assert "node.id 1 is a voter of the controllers' quorum, but process.roles is broker" in refused(
         tmp_path, controller.port
     )
+
+
+def test_voter_that_only_the_controllers_configuration_names(controller: FakeController, tmp_path: Path) -> None:
+    """controller.quorum.voters, without voters in the metadata log."""
+    controller.static_voters = (NODE_ID, 1)
+    assert "node.id 1 is a voter of the controllers' quorum, but process.roles is broker" in refused(
+        tmp_path, controller.port
+    )
+
+
+def test_node_id_of_the_active_controller(controller: FakeController, tmp_path: Path) -> None:
+    line = refused(tmp_path, controller.port, node_id=str(NODE_ID))
+    assert f"a controller has node.id {NODE_ID}. Choose another node.id" in line
 
 
 def test_credentials_for_the_controllers_are_missing(controller: FakeController, tmp_path: Path) -> None:
