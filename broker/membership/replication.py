@@ -79,7 +79,7 @@ class MemberReplication:
             config.node_id, channel, leader, broker_epoch, timers, lambda answer: self.replicas.take_answer(answer)
         )
         image = parts.metadata.image
-        self.throttles = ReplicationThrottles(config, image, clock)
+        self.throttles = ReplicationThrottles(config, image)
         parts.metadata.on_change(self.throttles.follow)
         timeout_ms = config.get_int("replica.socket.timeout.ms")
         self.fetchers = LeaderFetchers(

@@ -12,25 +12,21 @@ if TYPE_CHECKING:
     from metadata.image import MetadataImage
     from metadata.replay import Delta
     from replication.partition_key import PartitionKey
-    from runtime.clock import Clock
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 
 
 class ReplicationThrottles:
-    """Both directions. They follow the dynamic configuration of this broker, of all brokers, and of topics.
+    """Both directions. They follow the dynamic configuration of this broker, of all brokers, and of topics."""
 
-    A window of replication.quota.window.size.seconds is what may pass at once after a pause.
-    """
-
-    def __init__(self, config: BrokerConfig, image: MetadataImage, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self._node_id = config.node_id
         self._image = image
-        self._clock = clock
         window_ms = config.get_int("replication.quota.window.size.seconds") * 1000
-        self.leader = ReplicationThrottle(self._node_id, window_ms)
-        self.follower = ReplicationThrottle(self._node_id, window_ms)
+        windows = config.get_int("replication.quota.window.num")
+        self.leader = ReplicationThrottle(self._node_id, window_ms, windows)
+        self.follower = ReplicationThrottle(self._node_id, window_ms, windows)
         self._take_rates()
         for name in image.topics_by_name:
             self._take_topic(name)
@@ -47,11 +43,10 @@ class ReplicationThrottles:
                 self._take_topic(topic.name)
 
     def _take_rates(self) -> None:
-        now_ms = self._clock.monotonic_ms()
         for throttle, key in ((self.leader, LEADER_RATE), (self.follower, FOLLOWER_RATE)):
             rate = self._rate(key)
             if rate != throttle.rate:
-                throttle.set_rate(rate, now_ms)
+                throttle.set_rate(rate)
 
     def _rate(self, key: str) -> int:
         for name in (str(self._node_id), ""):

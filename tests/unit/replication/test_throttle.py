@@ -17,7 +17,7 @@ KEY, OTHER = (b"topic-of-16-byte", 0), (b"topic-of-16-byte", 1)
 
 def limited(rate: int = 1000) -> ReplicationThrottle:
     throttle = ReplicationThrottle(1)
-    throttle.set_rate(rate, 0)
+    throttle.set_rate(rate)
     return throttle
 
 
@@ -32,23 +32,39 @@ def test_no_more_than_the_rate_passes() -> None:
     assert passed == pytest.approx(10_000, rel=0.1)
 
 
-def test_one_second_may_be_saved() -> None:
+def test_nothing_is_saved_in_a_pause() -> None:
+    """One window's bytes may pass at once, and the next take waits for all of them."""
     throttle = limited()
     throttle.record(1000, 60_000)
     assert throttle.wait_ms(60_000) == 0
     throttle.record(1000, 60_000)
-    assert throttle.wait_ms(60_000) == 1001
+    assert throttle.wait_ms(60_000) == 2000
+    throttle.record(1000, 62_000)
+    assert throttle.wait_ms(62_000) == 1000
+
+
+def test_windows_count_for_a_time() -> None:
+    """By default for 11 s. A take far above the limit is forgotten then, as in Apache Kafka."""
+    throttle = limited(1)
+    throttle.record(1000, 0)
+    throttle.record(3, 5000)
+    assert throttle.wait_ms(5000) == 6000
+    assert throttle.wait_ms(11_000) == 0
+    throttle.record(10, 11_000)
+    assert throttle.wait_ms(11_000) == 10_000
 
 
 def test_a_higher_rate_shortens_the_wait() -> None:
     throttle = limited()
     throttle.record(2000, 0)
-    throttle.set_rate(4000, 0)
-    assert throttle.wait_ms(0) == 501
-    throttle.set_rate(UNLIMITED, 0)
+    throttle.set_rate(1500)
+    assert throttle.wait_ms(0) == 1334
+    throttle.set_rate(2000)
     assert throttle.wait_ms(0) == 0
-    throttle.set_rate(10, 0)
-    assert throttle.wait_ms(0) == 0  # what passed without a limit is not owed
+    throttle.set_rate(UNLIMITED)
+    throttle.record(2000, 0)
+    throttle.set_rate(10)
+    assert throttle.wait_ms(0) == 0  # what passed without a limit does not count
 
 
 @pytest.mark.parametrize(
@@ -94,19 +110,19 @@ def test_a_fetcher_leaves_throttled_partitions_out_while_it_must() -> None:
     fetcher = Fetcher(1, 1, throttle=OneThrottle(throttle))
     for key in (KEY, OTHER):
         fetcher.add(key, MemoryLog(), 0)
-    throttle.record(500, 0)
+    throttle.record(1500, 0)
     assert asked(fetcher.next_request(0)) == [1]
-    assert fetcher.wakes_at_ms() == 501
-    assert asked(fetcher.next_request(501)) == [0, 1]
+    assert fetcher.wakes_at_ms() == fetcher.limits.backoff_ms
+    assert asked(fetcher.next_request(1500)) == [0, 1]
 
 
 def test_a_fetcher_asks_for_nothing_if_all_is_withheld() -> None:
     throttle = limited()
     fetcher = Fetcher(1, 1, throttle=OneThrottle(throttle))
     fetcher.add(KEY, MemoryLog(), 0)
-    throttle.record(500, 0)
+    throttle.record(1500, 0)
     assert fetcher.next_request(0) is None
-    assert asked(fetcher.next_request(600)) == [0]
+    assert asked(fetcher.next_request(1600)) == [0]
 
 
 class Owing:
@@ -141,10 +157,10 @@ def test_a_leader_is_not_asked_for_nothing() -> None:
     fetcher.add(KEY, MemoryLog(), 0)
     assert asked(fetcher.next_request(0)) == [0]
     fetcher.answered(FETCH.response(session_id=5, responses=[]), 0)
-    throttle.record(500, 0)
+    throttle.record(1500, 0)
     forgets = fetcher.next_request(0)
     assert forgets is not None
     assert [(each.topic_id, each.partitions) for each in forgets.forgotten_topics_data] == [(KEY[0], [KEY[1]])]
     fetcher.answered(FETCH.response(session_id=5, responses=[]), 0)
     assert fetcher.next_request(0) is None
-    assert asked(fetcher.next_request(501)) == [0]
+    assert asked(fetcher.next_request(1500)) == [0]
