@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from pybroker.pipeline.session import open_session
 from pybroker.pipeline.spec import Kafka, Parse, Pipeline, Sink, Source, Spark, Stream
-from tests.conformance.mixed_cluster import MixedCluster
 from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.java import KAFKA_LINE, JavaRunner, compile_java, kafka_classpath, kafka_jars
 from tests.support.postgres import DRIVER
@@ -68,14 +67,6 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
             return running[kind]
 
         yield get
-
-
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedCluster]:
-    """Start two members, a broker of Apache Kafka and its controller. Tests leave all of them running."""
-    cluster = MixedCluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture(scope="session", params=["ours", "kafka"])

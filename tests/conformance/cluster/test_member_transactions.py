@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from metadata.topic_names import TRANSACTION_STATE
-from tests.conformance.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.txn_client import TxnClient

@@ -14,7 +14,7 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirTopic,
 )
-from tests.conformance.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.conformance.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
 from tests.support.eventually import eventually
 
 COUNT = 200

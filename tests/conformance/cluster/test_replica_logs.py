@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
-from tests.conformance.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
 from tests.support.eventually import eventually
 
 COUNT = 200

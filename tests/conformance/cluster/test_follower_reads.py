@@ -20,7 +20,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.schema import Struct
-from tests.conformance.mixed_cluster import OURS, RACKS, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, RACKS, THEIRS, THIRD, MixedCluster
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient

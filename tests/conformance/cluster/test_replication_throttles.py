@@ -7,7 +7,7 @@ import time
 import pytest
 
 from metadata.image import ResourceType
-from tests.conformance.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
 from tests.support.eventually import eventually
 
 #: Bytes per second, the records to copy, and their size.

@@ -9,7 +9,7 @@ import pytest
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS, TopicRequest
-from tests.conformance.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, UNCLEAN, MixedCluster
+from tests.conformance.cluster.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, UNCLEAN, MixedCluster
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient

@@ -1,0 +1,1 @@
+"""Members and a broker of Apache Kafka in one cluster, which the tests of a run share."""
