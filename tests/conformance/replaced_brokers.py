@@ -8,7 +8,7 @@ from typing import Self, TypeAlias
 
 from confluent_kafka.admin import AdminClient
 
-from tests.integration.membership.kafka_nodes import SECURED, KafkaController, OtherBroker
+from tests.integration.membership.kafka_nodes import QUIET, SECURED, KafkaController, OtherBroker
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
@@ -105,7 +105,7 @@ class ReplacedBrokers:
     def wait_for_replicas(self) -> None:
         """Wait until each broker knows that all replicas of all partitions are in sync."""
         for broker in self.brokers.values():
-            admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            admin = AdminClient({**QUIET, "bootstrap.servers": broker.bootstrap})
             eventually(lambda admin=admin: _behind(admin), equal_to={}, timeout_s=120, interval_s=0.1)  # type: ignore[misc]
 
     def partitions(self) -> set[str]:

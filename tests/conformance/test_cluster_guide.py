@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer
 from config.properties import parse_properties
 from tests.conformance.test_guides import blocks_of
 from tests.conformance.test_membership import KafkaController
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
@@ -108,7 +109,7 @@ def test_topic_outlives_a_broker(brokers: list[WatchedMember]) -> None:
     assert run(lagging, brokers) == ""
 
     bootstrap = ",".join(each.bootstrap for each in brokers)
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
+    producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
     failed: list[object] = []
     for number in range(2 * COUNT):
         if number == COUNT:
@@ -127,7 +128,7 @@ def test_topic_outlives_a_broker(brokers: list[WatchedMember]) -> None:
     expands = "kafka_server_replicamanager_isrexpands_total"
     eventually(lambda: sum(each.metric(expands) or 0 for each in left) > 0, timeout_s=60)
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "shop", "auto.offset.reset": "earliest"})
+    consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": "shop", "auto.offset.reset": "earliest"})
     consumer.subscribe(["orders"])
     read: list[int] = []
     while len(read) < 2 * COUNT:

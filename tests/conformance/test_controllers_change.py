@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker
 from tests.support.eventually import eventually
@@ -71,7 +72,7 @@ def member(voters: dict[int, Voter], tmp_path_factory: pytest.TempPathFactory) -
 
 def create(member: MemberBroker) -> None:
     """Create a topic, and wait until the member knows it."""
-    admin, name = AdminClient({"bootstrap.servers": member.bootstrap}), uuid.uuid4().hex
+    admin, name = AdminClient({**QUIET, "bootstrap.servers": member.bootstrap}), uuid.uuid4().hex
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
     eventually(lambda: name in admin.list_topics(timeout=10).topics)
 

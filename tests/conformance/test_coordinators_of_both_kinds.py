@@ -23,7 +23,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.schema import Api, Struct
 from tests.conformance.test_replicas import OURS, THEIRS, create, produce
-from tests.integration.membership.kafka_nodes import OtherBroker, Pair, brokers_of_both_kinds
+from tests.integration.membership.kafka_nodes import QUIET, OtherBroker, Pair, brokers_of_both_kinds
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
@@ -62,7 +62,7 @@ def other(pair: Pair) -> OtherBroker:
 @pytest.fixture(scope="module")
 def admin(pair: Pair) -> AdminClient:
     """A client of a cluster whose internal topics have two partitions. Each broker leads one of each."""
-    admin = AdminClient({"bootstrap.servers": pair.bootstrap})
+    admin = AdminClient({**QUIET, "bootstrap.servers": pair.bootstrap})
     for name in ("__consumer_offsets", "__share_group_state"):
         config = {"min.insync.replicas": "1", "cleanup.policy": "compact" if name == "__consumer_offsets" else "delete"}
         topic = NewTopic(name, replica_assignment=[[OURS, THEIRS], [THEIRS, OURS]], num_partitions=2, config=config)

@@ -45,7 +45,7 @@ from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
 from protocol.schema import Api
-from tests.integration.membership.kafka_nodes import PLAIN, SECURED, KafkaController, OtherBroker
+from tests.integration.membership.kafka_nodes import PLAIN, QUIET, SECURED, KafkaController, OtherBroker
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, RunningBroker
 from tests.support.eventually import eventually
@@ -84,7 +84,7 @@ def other(
 
 @pytest.fixture
 def admin(member: MemberBroker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": member.bootstrap})
+    return AdminClient({**QUIET, "bootstrap.servers": member.bootstrap})
 
 
 def create(admin: AdminClient, partitions: int = 1) -> str:
@@ -97,7 +97,7 @@ def create(admin: AdminClient, partitions: int = 1) -> str:
 
 
 def produce(broker: RunningBroker, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     failed: list[object] = []
     for number in range(count):
         producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
@@ -143,7 +143,7 @@ def test_controller_checks_the_access_of_clients(member: MemberBroker, admin: Ad
     """The envelope names the client's principal, which may create only what an access control entry allows."""
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     user = {"sasl.username": "alice", "sasl.password": "a"}
-    alice = AdminClient({"bootstrap.servers": f"{HOST}:{member.login_port}", **login, **user})
+    alice = AdminClient({**QUIET, "bootstrap.servers": f"{HOST}:{member.login_port}", **login, **user})
     name = uuid.uuid4().hex
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         alice.create_topics([NewTopic(name, 1, 1)])[name].result(30)
@@ -166,7 +166,7 @@ def test_partitions_of_one_replica_are_hosted(member: MemberBroker, admin: Admin
     topic = create(admin)
     produce(member, topic, 20)
     assert consume(member, topic, 20) == [str(number) for number in range(20)]
-    producer = Producer({"bootstrap.servers": member.bootstrap, "transactional.id": topic})
+    producer = Producer({**QUIET, "bootstrap.servers": member.bootstrap, "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, "last")
@@ -177,7 +177,7 @@ def test_partitions_of_one_replica_are_hosted(member: MemberBroker, admin: Admin
 def test_brokers_of_both_kinds_are_one_cluster(member: MemberBroker, admin: AdminClient, other: OtherBroker) -> None:
     """Clients find brokers, partitions and coordinators through either of them."""
     topic = create(admin, partitions=8)
-    at_other = AdminClient({"bootstrap.servers": other.bootstrap})
+    at_other = AdminClient({**QUIET, "bootstrap.servers": other.bootstrap})
     eventually(lambda: topic in at_other.list_topics(timeout=10).topics)
     found = [each.list_topics(topic, timeout=10) for each in (admin, at_other)]
     brokers = [{each.id: each.port for each in metadata.brokers.values()} for metadata in found]

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.test_replicas import OURS, THEIRS, create, isr, leader, numbers
-from tests.integration.membership.kafka_nodes import OtherBroker, Pair, brokers_of_both_kinds
+from tests.integration.membership.kafka_nodes import QUIET, OtherBroker, Pair, brokers_of_both_kinds
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
@@ -49,7 +49,7 @@ def other(pair: Pair) -> OtherBroker:
 
 @pytest.fixture
 def admin(pair: Pair) -> AdminClient:
-    return AdminClient({"bootstrap.servers": pair.bootstrap})
+    return AdminClient({**QUIET, "bootstrap.servers": pair.bootstrap})
 
 
 class Reader:
@@ -101,7 +101,7 @@ def value_of(message: Message) -> str:
 
 def offset_of(brokers: str, group: str, topic: str) -> int:
     """Return the committed offset of a group."""
-    asked = Consumer({"bootstrap.servers": brokers, "group.id": group})
+    asked = Consumer({**QUIET, "bootstrap.servers": brokers, "group.id": group})
     try:
         (found,) = asked.committed([TopicPartition(topic, 0)], timeout=30)
         return int(found.offset)
@@ -135,6 +135,7 @@ def committed_records(broker: RunningBroker, topic: str) -> list[str]:
     """Return all records that a read_committed consumer sees."""
     consumer = Consumer(
         {
+            **QUIET,
             "bootstrap.servers": broker.bootstrap,
             "group.id": uuid.uuid4().hex,
             "isolation.level": "read_committed",
@@ -163,7 +164,7 @@ def test_groups_and_transactions_outlive_their_coordinators(
     """
     both = f"{member.bootstrap},{other.bootstrap}"
     killed_ids: list[int] = []
-    producer = Producer({"bootstrap.servers": both, "transactional.id": uuid.uuid4().hex, "linger.ms": 0})
+    producer = Producer({**QUIET, "bootstrap.servers": both, "transactional.id": uuid.uuid4().hex, "linger.ms": 0})
     producer.init_transactions(60)
     read = create(admin, OURS, THEIRS, least=1)
     readers = [Reader(both, uuid.uuid4().hex, read, protocol) for protocol in ("classic", "consumer")]
@@ -183,7 +184,7 @@ def test_groups_and_transactions_outlive_their_coordinators(
             transact(producer, [read, *topics], first + COUNT)
             group = uuid.uuid4().hex  # librdkafka asks the former coordinator of a known one for a long time
             offsets = [TopicPartition(topic, 0, 2 * COUNT) for topic in topics]
-            outsider = Consumer({"bootstrap.servers": both, "group.id": group})
+            outsider = Consumer({**QUIET, "bootstrap.servers": both, "group.id": group})
             producer.send_offsets_to_transaction(offsets, outsider.consumer_group_metadata(), 60)
             outsider.close()
             kill(killed, left, "__transaction_state", "__consumer_offsets", *topics)

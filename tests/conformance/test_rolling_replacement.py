@@ -26,6 +26,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from tests.conformance.replaced_brokers import IDS, ReplacedBrokers
 from tests.conformance.replacement_load import ReplacementLoad
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.support.brokers import HOST
 from tests.support.history import History
 from tests.support.java import KAFKA_LINE, QUICK, JavaRunner, java_command, kafka_classpath
@@ -58,19 +59,19 @@ class Kept:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
         self._admin.create_topics([NewTopic("kept", 1, 3)])["kept"].result(60)
         self._admin.create_acls([_ACL])[_ACL].result(60)
         open_for_ms = 900_000  # on a slow machine a replacement takes minutes
         names = {"transactional.id": "kept", "transaction.timeout.ms": open_for_ms}
-        self._producer = Producer({"bootstrap.servers": bootstrap, **names})
+        self._producer = Producer({**QUIET, "bootstrap.servers": bootstrap, **names})
         self._producer.init_transactions(60)
         self._count = 0
         self._group(lambda group: group.commit(offsets=[TopicPartition("kept", 0, 7)], asynchronous=False))
         self.begin()
 
     def _group(self, use: Callable[[Consumer], Any]) -> Any:
-        group = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "sleeping"})
+        group = Consumer({**QUIET, "bootstrap.servers": self._bootstrap, "group.id": "sleeping"})
         try:
             return use(group)
         finally:
@@ -94,7 +95,7 @@ class Kept:
 
     def _values(self) -> list[str]:
         config = {"group.id": "any", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        reader = Consumer({"bootstrap.servers": self._bootstrap, **config})
+        reader = Consumer({**QUIET, "bootstrap.servers": self._bootstrap, **config})
         reader.assign([TopicPartition("kept", 0, 0)])
         found = reader.consume(self._count, 60)
         reader.close()

@@ -155,7 +155,7 @@ def test_a_member_without_a_session_slot_is_rejected_late(start_broker: StartBro
         client.member = "one-more"
         began = time.monotonic()
         assert fetch(client, 0, asked, max_wait_ms=400) == "SHARE_SESSION_LIMIT_REACHED []"
-        assert time.monotonic() - began >= 0.4
+        assert time.monotonic() - began > 0.39  # a loop's time is that of its last turn
 
 
 def test_records_between_stored_ones_were_not_acquired(pair: Pair, name: str) -> None:

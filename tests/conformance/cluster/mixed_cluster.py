@@ -25,7 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
-from tests.integration.membership.kafka_nodes import SECURED, KafkaController, OtherBroker
+from tests.integration.membership.kafka_nodes import QUIET, SECURED, KafkaController, OtherBroker
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
@@ -60,7 +60,7 @@ class MixedCluster:
         except BaseException:
             self.close()
             raise
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self.admin = AdminClient({**QUIET, "bootstrap.servers": self.bootstrap})
 
     def close(self) -> None:
         """Kill all nodes."""
@@ -149,7 +149,9 @@ class MixedCluster:
 
     def produce(self, topic: str, first: int, count: int, size: int = 0, acks: str = "all") -> None:
         """Produce numbers, each of `size` bytes; all are acknowledged."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": acks, "linger.ms": 5, "retries": 100})
+        producer = Producer(
+            {**QUIET, "bootstrap.servers": self.bootstrap, "acks": acks, "linger.ms": 5, "retries": 100}
+        )
         failed: list[object] = []
         for number in range(first, first + count):
             producer.produce(
@@ -166,7 +168,7 @@ class MixedCluster:
 
     def offsets(self, topic: str) -> tuple[int, int]:
         """Return the first offset and the high watermark, by the leader."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": topic})
+        consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": topic})
         try:
             found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
             return found

@@ -21,6 +21,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.schema import Struct
 from tests.conformance.cluster.mixed_cluster import OURS, RACKS, THEIRS, THIRD, MixedCluster
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient
@@ -164,7 +165,7 @@ def test_a_consumer_in_the_rack_of_the_follower_reads_it(cluster: MixedCluster, 
     other = OURS + THEIRS - leads
     topic = settled(cluster, leads, other)
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "client.rack": RACKS[other], "topic.metadata.refresh.interval.ms": 1000})
+    consumer = Consumer({**QUIET, **settings, "client.rack": RACKS[other], "topic.metadata.refresh.interval.ms": 1000})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         read = [each.value() for each in consumer.consume(COUNT, timeout=30)]

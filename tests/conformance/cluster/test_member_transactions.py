@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from metadata.topic_names import TRANSACTION_STATE
 from tests.conformance.cluster.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.txn_client import TxnClient
@@ -51,7 +52,7 @@ def read_committed(cluster: MixedCluster, topic: str, count: int) -> list[bytes 
     Raises AssertionError if there are fewer.
     """
     settings = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "auto.offset.reset": "earliest", "enable.partition.eof": True})
+    consumer = Consumer({**QUIET, **settings, "auto.offset.reset": "earliest", "enable.partition.eof": True})
     found: list[bytes | None] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
@@ -85,7 +86,7 @@ def test_transactions_survive_their_leader_and_coordinator(cluster: MixedCluster
     follows = OURS + THEIRS - coordinator
     topic = cluster.create(coordinator, follows, THIRD, config={"min.insync.replicas": "2"})
     place_coordinator(cluster, coordinator, follows, THIRD)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    producer = Producer({**QUIET, "bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
     producer.init_transactions(60)
     committed: list[bytes] = []
     for turn in range(12):
@@ -139,7 +140,7 @@ def test_abort_that_no_coordinator_knows_of(cluster: MixedCluster, coordinator: 
     sent, logger = Sent(), logging.Logger(topic)
     logger.addHandler(sent)
     settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": topic}
-    producer = Producer({**settings, "debug": "protocol", "logger": logger})
+    producer = Producer({**QUIET, **settings, "debug": "protocol", "logger": logger})
     producer.init_transactions(60)
     producer.begin_transaction()
     committed = written(producer, topic, 0)

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from protocol.records.batch import iter_batches
 from protocol.records.record import iter_batch_records
 from tests.conformance.cluster.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
+from tests.integration.membership.kafka_nodes import QUIET
 from tests.support.eventually import eventually
 
 COUNT = 200
@@ -41,7 +42,7 @@ def test_batches_larger_than_a_fetch_are_replicated(cluster: MixedCluster, leads
     """A batch of 12 MB passes whole, whatever replica.fetch.max.bytes (1 MB) and its response (10 MB) allow."""
     topic = cluster.create(leads, OURS + THEIRS - leads, config={"max.message.bytes": str(20 * MB)})
     limits = {"message.max.bytes": 20 * MB, "bootstrap.servers": cluster.bootstrap, "acks": "all"}
-    producer = Producer({**limits, "message.copy.max.bytes": 0, "compression.type": "none"})
+    producer = Producer({**QUIET, **limits, "message.copy.max.bytes": 0, "compression.type": "none"})
     failed: list[object] = []
     for size in (100, 12 * MB, 5 * MB, 100):
         producer.produce(topic, os.urandom(size), on_delivery=lambda error, _: failed.append(error) if error else None)
@@ -54,7 +55,7 @@ def test_batches_larger_than_a_fetch_are_replicated(cluster: MixedCluster, leads
 @_LEADS
 def test_records_in_flight_while_a_second_replica_comes(cluster: MixedCluster, leads: int) -> None:
     topic = cluster.create(leads)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
+    producer = Producer({**QUIET, "bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
     failed: list[object] = []
     for number in range(5 * COUNT):
         producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
@@ -126,7 +127,7 @@ def test_compacted_replicas_are_equal_by_key(cluster: MixedCluster, leads: int) 
 
 
 def produce_keys(cluster: MixedCluster, topic: str, turn: int) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
+    producer = Producer({**QUIET, "bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
     failed: list[object] = []
     for number in range(100):
         producer.produce(

@@ -21,6 +21,8 @@ SECURED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:node;User:ANONYMOUS",
 }
+#: For clients of librdkafka: otherwise they write to the output of later tests that their brokers are gone.
+QUIET = {"log_level": 0}
 #: The controller forgets a broker without heartbeats after this time.
 SESSION_MS = 3000
 
