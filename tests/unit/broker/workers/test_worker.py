@@ -31,6 +31,9 @@ from tests.support.logs import append, batch
 from tests.support.nodes import TOPIC_ID
 from tests.support.own_worker import TOPIC, Owner, done, run
 
+#: Partitions that no disk, not even one in memory, opens within one turn.
+MANY = 400
+
 
 @contextmanager
 def failing_fsync(monkeypatch: pytest.MonkeyPatch, fail_at: int, wait: Callable[[], object]) -> Iterator[list[int]]:
@@ -98,8 +101,8 @@ def test_clients_are_served_once_all_is_hosted(tmp_path: Path, monkeypatch: pyte
     async def scenario(owner: Owner) -> None:
         worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))
         records = [new_record(30, TopicRecord, name="many", topic_id=topic_id)]
-        records += [new_partition(worker.metadata.image, topic_id, index, [1], manual=False) for index in range(60)]
-        own = [index for index in range(60) if worker_of("many", index, 2) == 1]
+        records += [new_partition(worker.metadata.image, topic_id, index, [1], manual=False) for index in range(MANY)]
+        own = [index for index in range(MANY) if worker_of("many", index, 2) == 1]
         hosted: list[bool] = []
         monkeypatch.setattr(
             worker.server, "open", lambda _: hosted.append(worker.logs.open("many", own[-1]) is not None)
