@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.comparison.brokers import KAFKA_OPTIONS, PROPERTIES, on_first_core
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableReplicaAssignment, CreatableTopic
+from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.metadata import METADATA
 from protocol.schema import Struct
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
@@ -110,6 +111,8 @@ class Cluster:
             assert not answer.topics[0].error_code, answer
         for broker in self.brokers:
             eventually(lambda at=broker: in_sync(at, topic), equal_to=(partitions, len(replicas)), timeout_s=300)  # type: ignore[misc]
+        if replicas[0] == IDS[0]:
+            eventually(lambda: led(self.leader, topic), equal_to=partitions, timeout_s=300)
 
     def stop(self) -> None:
         """Stop the brokers, then the controller."""
@@ -122,6 +125,15 @@ def described(broker: RunningBroker, topic: str) -> Struct:
     with WireClient(HOST, broker.port) as client:
         found: Struct = client.call(METADATA, 9, topics=[{"name": topic}]).topics[0]
     return found
+
+
+def led(broker: RunningBroker, topic: str) -> int:
+    """Return how many partitions the broker leads. Apache Kafka names itself as the leader a moment before it is."""
+    indexes = range(len(described(broker, topic).partitions))
+    asked = [{"partition_index": index, "timestamp": -1} for index in indexes]
+    with WireClient(HOST, broker.port) as client:
+        answer = client.call(LIST_OFFSETS, 5, topics=[{"name": topic, "partitions": asked}])
+    return sum(not each.error_code for found in answer.topics for each in found.partitions)
 
 
 def in_sync(broker: RunningBroker, topic: str) -> tuple[int, int]:
