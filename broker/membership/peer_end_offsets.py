@@ -7,12 +7,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.network.outbound_errors import OutboundError
+from broker.membership.peer_requests import NO_RESULT
 from broker.replicas.end_offsets import PartitionEndOffsets
 from coordinator.group.refused import Refused
 from metadata.partition_registration import NO_LEADER
 from protocol.client_session import Response
-from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from runtime.deferred import Deferred, settled
 from storage.checkpoints import TopicPartition
@@ -122,7 +122,7 @@ class PeerEndOffsets:
             for topic in done.result().fields.topics:
                 for each in topic.partitions:
                     found[topic.name, each.partition_index] = each
-        except (OutboundError, ProtocolError, EncodeError):
+        except NO_RESULT:
             missing = ErrorCode.NETWORK_EXCEPTION
         for place, ended in asked.items():
             answered = found.get(place)

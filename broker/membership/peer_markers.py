@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
-from broker.network.outbound_errors import OutboundError
+from broker.membership.peer_requests import NO_RESULT
 from broker.requests.error_code_map import error_code_of
 from metadata.partition_registration import NO_LEADER
 from protocol.client_session import Response
-from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode
 from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
 from protocol.schema import Struct
 from runtime.deferred import Deferred
@@ -104,7 +104,7 @@ class PeerMarkers:
                 for topic in marker.topics:
                     for each in topic.partitions:
                         codes[marker.producer_id, topic.name, each.partition_index] = ErrorCode.of_peer(each.error_code)
-        except (OutboundError, ProtocolError, EncodeError):
+        except NO_RESULT:
             missing = ErrorCode.NETWORK_EXCEPTION
         for sent, places in asked.items():
             for (topic, index), answered in places.items():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from broker.network.outbound_errors import ConnectionFailed
+from broker.network.outbound_errors import ConnectionFailed, OutboundError
 from protocol.client_session import Response
+from protocol.error_codes import EncodeError, ProtocolError
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from broker.network.outbound_client import OutboundClient
     from protocol.schema import Api, Struct
     from replication.observing import Endpoint
+
+#: Why a request has no result: no answer, one that cannot be read, or no version that both brokers know.
+NO_RESULT = (OutboundError, ProtocolError, EncodeError)
 
 
 class BrokerRequests(Protocol):

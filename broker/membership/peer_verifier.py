@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.verifier import FIRST_VERSION_THAT_JOINS, FirstBatch, TransactionVerifier
-from broker.network.outbound_errors import OutboundError
+from broker.membership.peer_requests import NO_RESULT
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.transaction import TopicPartition
 from metadata.partition_registration import NO_LEADER
 from metadata.topic_names import TRANSACTION_STATE
 from protocol.client_session import Response
-from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
     AddPartitionsToTxnTopic,
@@ -91,7 +91,7 @@ class PeerVerifier:
         def take(done: Deferred[Response]) -> None:
             try:
                 codes = _codes(batches, done.result().fields)
-            except (OutboundError, ProtocolError, EncodeError):
+            except NO_RESULT:
                 codes = {each.place: ErrorCode.COORDINATOR_NOT_AVAILABLE for each in batches}
             is_early = joins and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
             if is_early and self._clock.monotonic_ms() < until_ms:

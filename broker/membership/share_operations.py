@@ -5,6 +5,7 @@ Each has the same result in both forms.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from coordinator.share.state import UNKNOWN_COUNT, ShareKey, ShareState, StateBatch
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ShareOperation(Generic[T]):
+class ShareOperation(ABC, Generic[T]):
     """An operation on one share-partition."""
 
     api: ClassVar[Api]
@@ -32,17 +33,17 @@ class ShareOperation(Generic[T]):
     def __init__(self, share: ShareKey) -> None:
         self.share = share
 
+    @abstractmethod
     def run(self, states: ShareCoordinator) -> T:
         """Carry it out in this broker's coordinator. Raises Refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     def partition(self) -> Struct:
         """Return the request's part for the partition."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, answered: Struct) -> T:
         """Return the result from an answer without an error."""
-        raise NotImplementedError
 
 
 class Read(ShareOperation[ShareState]):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from broker.network.outbound_errors import OutboundError
+from broker.membership.peer_requests import NO_RESULT
 from coordinator.group.refused import Refused
 from coordinator.partition_for_key import partition_for
 from coordinator.share.state import ShareKey
 from metadata.partition_registration import NO_LEADER
 from metadata.topic_names import SHARE_GROUP_STATE
 from protocol.client_session import Response
-from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class ShareStateRequests:
             for topic in done.result().fields.results:
                 for each in topic.partitions:
                     results[topic.topic_id, each.partition] = each
-        except (OutboundError, ProtocolError, EncodeError):
+        except NO_RESULT:
             missing = ErrorCode.NETWORK_EXCEPTION
         for attempt, count in sent:
             if attempt.count != count:

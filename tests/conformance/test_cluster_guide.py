@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer
 from config.properties import parse_properties
 from tests.conformance.test_guides import blocks_of
 from tests.conformance.test_membership import KafkaController
-from tests.integration.membership.kafka_nodes import QUIET
+from tests.integration.membership.kafka_nodes import QUIET, SECURED
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
@@ -32,14 +32,7 @@ class PlainController(KafkaController):
     """A controller without a login, as on the page."""
 
     def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-            "broker.session.timeout.ms": "3000",
-        }
+        return {key: value for key, value in super()._own_properties().items() if key not in SECURED}
 
 
 def block(language: str, first: str = "") -> str:

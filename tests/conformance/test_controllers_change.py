@@ -7,40 +7,18 @@ import signal
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.membership.kafka_nodes import QUIET
+from tests.integration.membership.kafka_nodes import QUIET, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import HOST, KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.full_size  # three controllers of Apache Kafka
 
 _IDS = (101, 102, 103)
-
-
-class Voter(KafkaBroker):
-    """A controller of Apache Kafka, one of the voters that the configuration names (kraft.version 0)."""
-
-    _format_options = ()
-
-    def __init__(self, directory: Path, node_id: int, voters: dict[int, int]) -> None:
-        self.node_id = node_id
-        self._voters = ",".join(f"{each}@{HOST}:{port}" for each, port in voters.items())
-        super().__init__(directory, port=voters[node_id])
-
-    def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.voters": self._voters,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-        }
 
 
 class MemberOfVoters(MemberBroker):
@@ -55,8 +33,9 @@ class MemberOfVoters(MemberBroker):
 @pytest.fixture(scope="module")
 def voters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Voter]]:
     ports = {node_id: free_port() for node_id in _IDS}
+    homes = {node_id: tmp_path_factory.mktemp("voter") for node_id in _IDS}
     with ThreadPoolExecutor() as pool:
-        started = pool.map(lambda each: Voter(tmp_path_factory.mktemp("voter"), each, ports), _IDS)
+        started = pool.map(lambda each: Voter(homes[each], each, ports), _IDS)
         controllers = dict(zip(_IDS, started, strict=True))
     yield controllers
     for each in controllers.values():
@@ -65,7 +44,7 @@ def voters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Voter
 
 @pytest.fixture(scope="module")
 def member(voters: dict[int, Voter], tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberBroker]:
-    named = ",".join(f"{each.node_id}@{each.bootstrap}" for each in voters.values())
+    named = voters_of({node_id: each.port for node_id, each in voters.items()})
     with MemberOfVoters(tmp_path_factory.mktemp("member"), 0, {"controller.quorum.voters": named}) as member:
         yield member
 

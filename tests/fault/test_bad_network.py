@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
-import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from tests.fault.proxy import Proxy, until_one_ends
 from tests.support.brokers import HOST, OurBroker
 from tests.support.history import History
 from tests.support.history_load import stock_load
@@ -33,75 +29,23 @@ _HELD_S = 0.2
 _HALF_OPEN_S = 1.0
 
 
-class FaultProxy:
-    """A proxy from `port` of loopback to `target`, which may change. `done` counts the faults.
-
-    A connection that is opened while `faulty` is False has none.
-    """
+class FaultProxy(Proxy):
+    """A proxy with faults, which `done` counts. A connection that is opened while `faulty` is False has none."""
 
     def __init__(self, target: int, seed: int) -> None:
-        self.target = target
         self.faulty = True
         self.done: Counter[str] = Counter()
         self._chance = random.Random(seed)
-        self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._listener = socket.create_server((HOST, 0), backlog=256)
-        self.port = int(self._listener.getsockname()[1])
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        super().__init__(target)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    async def relay(
+        self,
+        client: asyncio.StreamReader,
+        requests: asyncio.StreamWriter,
+        broker: asyncio.StreamReader,
+        answers: asyncio.StreamWriter,
     ) -> None:
-        """Cut all connections, and stop listening."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
-        self._listener.close()
-
-    def cut_all(self) -> None:
-        """Cut every open connection, as a cut cable does."""
-        self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._accept, sock=self._listener))
-        self._loop.run_forever()
-        server.close()
-        self._cancel()
-        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-        self._loop.close()
-
-    async def _accept(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        with suppress(OSError, asyncio.CancelledError):
-            broker, requests = await asyncio.open_connection(HOST, self.target)
-            try:
-                ways = [
-                    asyncio.ensure_future(self._pass(client, requests)),
-                    asyncio.ensure_future(self._pass(broker, answers)),
-                ]
-                try:
-                    ended, others = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-                    if others and all(not way.cancelled() and way.exception() is None for way in ended):
-                        await asyncio.wait(others, timeout=_HALF_OPEN_S)
-                finally:
-                    for way in ways:
-                        way.cancel()
-                    await asyncio.gather(*ways, return_exceptions=True)
-            finally:
-                requests.transport.abort()
-        answers.transport.abort()
+        await until_one_ends(self._pass(client, requests), self._pass(broker, answers), others_s=_HALF_OPEN_S)
 
     async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         """Pass bytes in one direction until its end or a half close; ConnectionError cuts both directions."""

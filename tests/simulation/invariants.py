@@ -79,7 +79,7 @@ class Invariants:
         """
         truth = self.truth(log.key)
         written = truth.written
-        if offset <= truth.deleted:
+        if truth.unclean and offset <= truth.deleted:
             before = None
         known = written.get((offset, epoch))
         if known is None:
@@ -308,7 +308,7 @@ class Invariants:
     def partition_changed(self, record: ChangePartition, before: PartitionRegistration | None) -> None:
         """I6: no broker that is fenced, leaves, or has an old epoch enters the ISR, and none that lacks records.
 
-        As Apache Kafka's, the controller may elect a broker that a late heartbeat has unfenced while it leaves.
+        Only an unclean election may take a broker that a late heartbeat has unfenced while it leaves, as Kafka's may.
         """
         key, state, unclean = record
         truth = self.truth(key)
@@ -322,7 +322,7 @@ class Invariants:
         for each in set(state.isr) - set(before.isr) - set(before.eligible_leader_replicas):
             process: Process | None = self._world.processes.get(each)
             known: Any = self._world.controller.image.brokers.get(each)
-            if known.fenced or (known.shutting_down and each != state.leader):
+            if known.fenced or (known.shutting_down and not unclean):
                 raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and is not active")
             if process is None or process.life.broker_epoch != known.epoch:
                 continue

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections.abc import Awaitable, Iterable
-from contextlib import suppress
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable
 
-from tests.support.brokers import HOST
+from tests.fault.proxy import Proxy, until_one_ends
 from tests.support.ports import free_port
 
 _PIECE = 1 << 16
@@ -25,33 +21,17 @@ _NODE = re.compile(rb"(?:broker-|raft-client-)(\d+)\b|(\d+)$")
 CLIENTS = -1
 
 
-class Links:
-    """A proxy from `port` to the node's own port, which is `target`.
+class Links(Proxy):
+    """A proxy to the node's own port.
 
     `cut` holds back the requests of these nodes, the answers to them, or both; CLIENTS stands for everybody else.
     """
 
     def __init__(self) -> None:
-        self.port, self.target = free_port(), free_port()
         self._no_requests: frozenset[int] = frozenset()
         self._no_answers: frozenset[int] = frozenset()
-        self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        assert self._ready.wait(60)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close all connections, and stop listening."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
+        super().__init__(free_port())
 
     def cut(self, nodes: Iterable[int], *, requests: bool = True, answers: bool = True) -> None:
         """Hold back what passes between these nodes and this one, in one direction or in both."""
@@ -67,37 +47,21 @@ class Links:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._accept, HOST, self.port))
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-        self._loop.close()
-
-    async def _accept(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            node, requests = await asyncio.open_connection(HOST, self.target)
-            try:
-                first = await client.readexactly(_CLIENT_ID_AT + 2)
-                size = max(0, int.from_bytes(first[-2:], signed=True))
-                name = await client.readexactly(size)
-                source = _node_of(name)
-                requests.write(first + name)
-                await _until_one_ends(
-                    self._pass(source, client, requests, is_request=True),
-                    self._pass(source, node, answers, is_request=False),
-                )
-            finally:
-                requests.transport.abort()
-        answers.transport.abort()
+    async def relay(
+        self,
+        client: asyncio.StreamReader,
+        requests: asyncio.StreamWriter,
+        broker: asyncio.StreamReader,
+        answers: asyncio.StreamWriter,
+    ) -> None:
+        first = await client.readexactly(_CLIENT_ID_AT + 2)
+        name = await client.readexactly(max(0, int.from_bytes(first[-2:], signed=True)))
+        source = _node_of(name)
+        requests.write(first + name)
+        await until_one_ends(
+            self._pass(source, client, requests, is_request=True),
+            self._pass(source, broker, answers, is_request=False),
+        )
 
     async def _pass(
         self, source: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_request: bool
@@ -112,13 +76,3 @@ class Links:
 def _node_of(client_id: bytes) -> int:
     found = _NODE.match(client_id)
     return int(found[1] or found[2]) if found else CLIENTS
-
-
-async def _until_one_ends(*ways: Awaitable[None]) -> None:
-    tasks = [asyncio.ensure_future(way) for way in ways]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pathlib import Path
 from protocol.messages.metadata import METADATA
 from protocol.schema import Struct
 from tests.fault.cluster.links import Links
-from tests.integration.membership.kafka_nodes import SESSION_MS
+from tests.integration.membership.kafka_nodes import SESSION_MS, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
 from tests.support.eventually import eventually
@@ -38,27 +38,11 @@ _OF_BROKERS = {
 }
 
 
-class Voter(KafkaBroker):
-    """A controller of Apache Kafka. The configuration of each node names the voters (kraft.version 0)."""
-
-    _format_options = ()
-
-    def __init__(self, directory: Path, node_id: int, voters: Mapping[int, int], port: int) -> None:
-        self.node_id = node_id
-        self._voters = voters_of(voters)
-        super().__init__(directory, port=port)
-
-    def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.voters": self._voters,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-            "broker.session.timeout.ms": str(SESSION_MS),
-            "controller.quorum.election.timeout.ms": "500",
-            "controller.quorum.fetch.timeout.ms": "1000",
-        }
+_OF_CONTROLLERS = {
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+}
 
 
 class _Behind:
@@ -98,11 +82,6 @@ class Ours(MemberBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {}
-
-
-def voters_of(ports: Mapping[int, int]) -> str:
-    """Return the value of controller.quorum.voters."""
-    return ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in ports.items())
 
 
 @dataclass
@@ -168,14 +147,15 @@ def cluster(
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         ids = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers)
         links = {each: stack.enter_context(Links()) for each in (*ids, *range(1, theirs + ours + 1))}
+        homes = {each: make_directory("node") for each in links}
         among = {each: links[each].target for each in ids}
         voters = voters_of({each: links[each].port for each in ids})
-        started = pool.map(lambda each: Voter(make_directory("controller"), each, among, among[each]), ids)
+        started = pool.map(lambda each: Voter(homes[each], each, among, _OF_CONTROLLERS), ids)
         running = {each.node_id: stack.enter_context(each) for each in started}
 
         def start(node_id: int) -> RunningBroker:
             kind = Theirs if node_id <= theirs else Ours
-            return kind(make_directory("broker"), node_id, voters, links[node_id])
+            return kind(homes[node_id], node_id, voters, links[node_id])
 
         brokers = {each.node_id: stack.enter_context(each) for each in pool.map(start, range(1, theirs + ours + 1))}
         yield Cluster(running, brokers, links)

@@ -46,6 +46,34 @@ class KafkaController(KafkaBroker):
         }
 
 
+def voters_of(ports: Mapping[int, int]) -> str:
+    """Return the value of controller.quorum.voters, from the ports of the voters by their ids."""
+    return ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in ports.items())
+
+
+class Voter(KafkaBroker):
+    """A controller of Apache Kafka, one of the voters that the configuration names (kraft.version 0)."""
+
+    kind = "controller"
+    _format_options = ()
+
+    def __init__(
+        self, directory: Path, node_id: int, voters: Mapping[int, int], properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.node_id = node_id
+        self._voters = voters_of(voters)
+        super().__init__(directory, properties, port=voters[node_id])
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.quorum.voters": self._voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+        }
+
+
 class OtherBroker(KafkaBroker):
     """Apache Kafka as a broker alone."""
 
