@@ -47,8 +47,9 @@ ALWAYS_SAID = (
     # on a busy machine
     "slow controller event",
     "RPC got timed out",
-    # Apache Kafka registers itself between its election and its activation, and tries again
-    "NotControllerException: The active controller appears to be node #.",
+    # Apache Kafka registers itself between its election and its activation, and tries again: a NotControllerException,
+    # whose name is as long as an id
+    "org.apache.kafka.common.errors.#: The active controller appears to be node #.",
 )
 
 
