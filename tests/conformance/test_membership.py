@@ -96,8 +96,16 @@ def create(admin: AdminClient, partitions: int = 1) -> str:
     return name
 
 
+def idempotent_producer(broker: RunningBroker) -> Producer:
+    return Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+
+
 def produce(broker: RunningBroker, topic: str, count: int) -> None:
-    producer = Producer({**QUIET, "bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    send(idempotent_producer(broker), topic, count)
+
+
+def send(producer: Producer, topic: str, count: int) -> None:
+    """Send the numbers up to `count`, and wait until the brokers acknowledged them all."""
     failed: list[object] = []
     for number in range(count):
         producer.produce(topic, str(number), on_delivery=lambda error, _: failed.append(error) if error else None)
@@ -241,12 +249,15 @@ def _directories(member: MemberBroker, topic: str) -> dict[int, bytes]:
 def test_member_outlives_a_restart_of_its_controller(
     controller: KafkaController, member: MemberBroker, admin: AdminClient, other: OtherBroker
 ) -> None:
+    """A new producer might ask the other broker for its id, and that one has none left: so this one asks before."""
     topic = create(admin, partitions=4)
+    producer = idempotent_producer(member)
+    send(producer, topic, 1)
     controller.kill()
-    produce(member, topic, 5)  # partitions are served meanwhile
+    send(producer, topic, 5)  # partitions are served meanwhile
     controller.start()
     assert create(admin) != topic
-    assert sorted(consume(member, topic, 5)) == ["0", "1", "2", "3", "4"]
+    assert sorted(consume(member, topic, 6)) == ["0", "0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("how", ["clean", "killed"])
