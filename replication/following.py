@@ -17,9 +17,8 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.schema import Struct
 from replication.fetch_session import FetchSession, Position
+from replication.followed_log import NO_EPOCH, NO_OFFSET, DamagedRecords, EpochEnd, FollowedLog, LogFailed
 from replication.partition_key import PartitionKey
-
-NO_EPOCH, NO_OFFSET = -1, -1
 
 _SESSION_ERRORS = frozenset(
     {
@@ -29,60 +28,6 @@ _SESSION_ERRORS = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-
-
-class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset after its last record; (-1, -1) if unknown."""
-
-    epoch: int
-    end_offset: int
-
-
-class DamagedRecords(Exception):
-    """The leader's records are damaged, or do not follow the log's. Nothing was appended."""
-
-
-class LogFailed(Exception):
-    """The log cannot be used: its directory has failed."""
-
-
-class FollowedLog(Protocol):
-    """A follower's log. Every method may raise LogFailed."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    @property
-    def latest_epoch(self) -> int:
-        """The newest leader epoch, -1 if there is none."""
-
-    def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """Return the largest epoch not above `epoch` and its end; (-1, -1) if unknown."""
-
-    def append(self, records: memoryview, max_epoch: int) -> None:
-        """Append whole batches of epochs up to `max_epoch`. Raises DamagedRecords.
-
-        An empty log may get a batch that begins below its end and contains it: the leader's start is in the middle.
-
-        A batch of an earlier epoch than `latest_epoch` does not follow the log. A leader may send one: it checks the
-        fetch, loses its role, truncates, and reads records of the next leader (KAFKA-18723). The logs would differ
-        below that batch, and no later fetch would show it.
-        """
-
-    def truncate(self, offset: int) -> None:
-        """Remove the records from `offset` on, and the epochs that begin there.
-
-        A log that begins above `offset` continues there, empty.
-        """
-
-    def start_over(self, offset: int) -> None:
-        """Remove all records; the log continues at `offset`."""
-
-    def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
-        """Take over the leader's offsets, as far as this log reaches."""
 
 
 class FetchLimits(NamedTuple):
@@ -124,7 +69,16 @@ class Phase(Enum):
 class Followed:
     """A partition that is followed in one leader epoch."""
 
-    __slots__ = ("delayed_until_ms", "has_committed", "last_error", "leader_epoch", "log", "phase", "reset_at_start")
+    __slots__ = (
+        "delayed_until_ms",
+        "has_committed",
+        "has_reset",
+        "last_error",
+        "leader_epoch",
+        "log",
+        "phase",
+        "reset_at_start",
+    )
 
     def __init__(self, log: FollowedLog, leader_epoch: int) -> None:
         self.log = log
@@ -135,6 +89,9 @@ class Followed:
         self.last_error = 0
         #: Whether a reset has found the leader's end above the log's: then the leader's start is asked for.
         self.reset_at_start = False
+        #: Whether it was reset since records came last. A leader that asks for that again and again must not be asked
+        #: without a pause.
+        self.has_reset = False
         #: Whether the log had all that was committed, by the leader's last response. Then no throttle holds it back.
         self.has_committed = False
 
@@ -284,7 +241,7 @@ class Fetcher:
     def answered(self, response: Struct, now_ms: int) -> None:
         """Take over a Fetch response: append, truncate, or delay each partition in it."""
         if response.error_code != ErrorCode.NONE:
-            if response.error_code in _SESSION_ERRORS:
+            if response.error_code in _SESSION_ERRORS and not self._session.is_full:
                 self._session.failed()
             else:
                 self.failed(now_ms)
@@ -318,21 +275,26 @@ class Fetcher:
         log = followed.log
         if data.error_code == ErrorCode.NONE:
             if data.diverging_epoch.end_offset >= 0:
+                before = log.log_end_offset, log.latest_epoch
                 self._truncate(log, EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+                if (log.log_end_offset, log.latest_epoch) == before:
+                    self._delay(key, followed, now_ms)  # the next answer would be the same
                 return
             end_offset = log.log_end_offset
             if data.records:
                 log.append(data.records, followed.leader_epoch)
+                followed.has_reset = False
             log.note_leader(data.high_watermark, data.log_start_offset)
             followed.has_committed = data.high_watermark <= log.log_end_offset
             if data.records and self._throttle is not None and self._throttle.applies(key):
                 self._throttle.record(len(data.records), now_ms)
             if data.records and log.log_end_offset == end_offset:  # no whole batch that may be appended
                 self._delay(key, followed, now_ms)
-        elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            followed.phase, followed.reset_at_start = Phase.RESETTING, False
+        elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not followed.has_reset:
+            followed.phase, followed.reset_at_start, followed.has_reset = Phase.RESETTING, False, True
         else:
             # The metadata log will say who leads, in which epoch, or that the partition is gone.
+            followed.has_reset = False
             self._delay(key, followed, now_ms)
 
     @staticmethod
@@ -384,5 +346,5 @@ class Fetcher:
         """The leader gave no offset: fetch again after a pause, which finds out what holds now."""
         followed = self.partitions.get(key)
         if followed is not None and followed.phase is Phase.RESETTING:
-            followed.last_error = error_code
+            followed.last_error, followed.has_reset = error_code, False
             self._delay(key, followed, now_ms)

@@ -26,7 +26,7 @@ from protocol.messages.fetch_snapshot import (
     SnapshotId,
 )
 from protocol.schema import Api, Struct
-from replication.following import DamagedRecords, EpochEnd
+from replication.followed_log import DamagedRecords, EpochEnd
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 NO_LEADER = -1

@@ -27,7 +27,7 @@ from protocol.records.batch import iter_batches
 from protocol.records.control import control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
-from replication.following import DamagedRecords, EpochEnd
+from replication.followed_log import DamagedRecords, EpochEnd
 from storage.errors import AppendRefused, CorruptFile
 from storage.log.partition_log import PartitionLog
 from storage.log.truncation import empty_log, truncate_log

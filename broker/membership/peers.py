@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.network.outbound_security import OutboundSecurity
 from config import BrokerConfig
 from metadata.image import MetadataImage
@@ -48,7 +49,13 @@ class Peers:
                 return Endpoint(each.host, each.port)
         return None
 
-    def client(self, broker_id: int, client_id: str, request_timeout_ms: int | None = None) -> OutboundClient | None:
+    def client(
+        self,
+        broker_id: int,
+        client_id: str,
+        request_timeout_ms: int | None = None,
+        receive_buffer_bytes: int = SYSTEM_BUFFER,
+    ) -> OutboundClient | None:
         """Return a new client of a broker, which the caller closes; None without an address.
 
         Without a timeout it is request.timeout.ms.
@@ -57,5 +64,10 @@ class Peers:
         if endpoint is None:
             return None
         timeout_ms = request_timeout_ms or self._options.request_timeout_ms
-        options = replace(self._options, client_id=client_id, request_timeout_ms=timeout_ms)
+        options = replace(
+            self._options,
+            client_id=client_id,
+            request_timeout_ms=timeout_ms,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
         return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.membership.isr_proposals import IsrProposals
 from broker.membership.peers import Peers
+from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.process.start_errors import CannotStart
 from broker.replication.leader_fetchers import LeaderFetchers
 from broker.replication.replica_reads import (
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from runtime.purgatory import Purgatory
     from runtime.timers import Timers
     from storage.log_manager import LogManager
+
+_FETCHERS = "num.replica.fetchers"
+_RECEIVE_BUFFER = "replica.socket.receive.buffer.bytes"
 
 
 class ReplicationParts(Protocol):
@@ -82,17 +86,22 @@ class MemberReplication:
         self.throttles = ReplicationThrottles(config, image)
         parts.metadata.on_change(self.throttles.follow)
         timeout_ms = config.get_int("replica.socket.timeout.ms")
+        # Otherwise the system sizes the buffer, as it does for clients' connections
+        receive_buffer_bytes = config.get_int(_RECEIVE_BUFFER) if config.is_set(_RECEIVE_BUFFER) else SYSTEM_BUFFER
         self.fetchers = LeaderFetchers(
             config.node_id,
             broker_epoch,
             peers.endpoint,
-            lambda leader, number: peers.client(leader, f"broker-{config.node_id}-fetcher-{number}", timeout_ms),
+            lambda leader, number: peers.client(
+                leader, f"broker-{config.node_id}-fetcher-{number}", timeout_ms, receive_buffer_bytes
+            ),
             clock,
             timers,
             _limits(config),
-            config.get_int("num.replica.fetchers"),
+            config.get_int(_FETCHERS),
             FollowerThrottle(self.throttles.follower, image),
         )
+        config.subscribe(_FETCHERS, lambda changed: self.fetchers.resize(changed.get_int(_FETCHERS)))
         self.replicas = Replicas(
             config.node_id,
             parts.logs,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from broker.network.outbound_connection import OutboundConnection
+from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, RequestTimedOut
 from broker.network.outbound_login import Login
 from broker.network.outbound_security import OutboundSecurity
@@ -54,6 +54,7 @@ class OutboundOptions:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     max_frame_bytes: int = 1 << 30
+    receive_buffer_bytes: int = SYSTEM_BUFFER
 
     @classmethod
     def from_config(cls, config: BrokerConfig, client_id: str) -> OutboundOptions:
@@ -224,6 +225,7 @@ class OutboundClient:
             lambda frame: self._on_frame(connection, frame),
             lambda error: self._on_lost(connection, error),
             self._send_waiting,
+            self._options.receive_buffer_bytes,
         )
         tls = self._security.tls
         try:

@@ -7,6 +7,7 @@ from it. A larger frame is received into memory of its own, which its views keep
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from mmap import mmap
 from typing import cast
@@ -18,6 +19,8 @@ from protocol.framing import SIZE_BYTES, frame_size
 _BUFFER_BYTES, _LARGE_BYTES = 64 << 10, 16 << 10
 #: Memory from this size on is the system's, which supplies it as bytes arrive: a claimed size allocates nothing.
 _MAPPED_BYTES = 1 << 20
+#: The system sizes the receive buffer by the connection's traffic.
+SYSTEM_BUFFER = -1
 
 
 class OutboundConnection(asyncio.BufferedProtocol):
@@ -28,6 +31,7 @@ class OutboundConnection(asyncio.BufferedProtocol):
         on_frame: called with each frame, without its size. The memory is not used again.
         on_lost: called once, with the reason, or None if the peer closed the connection.
         on_writable: called when data can be sent again after `is_writable` was False.
+        receive_buffer_bytes: SO_RCVBUF.
     """
 
     def __init__(
@@ -36,12 +40,14 @@ class OutboundConnection(asyncio.BufferedProtocol):
         on_frame: Callable[[memoryview], None],
         on_lost: Callable[[Exception | None], None],
         on_writable: Callable[[], None],
+        receive_buffer_bytes: int = SYSTEM_BUFFER,
     ) -> None:
         self.is_writable = True
         self._max_frame_bytes = max_frame_bytes
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._on_writable = on_writable
+        self._receive_buffer_bytes = receive_buffer_bytes
         self._transport: asyncio.Transport | None = None
         self._is_closed = False
         self._error: Exception | None = None
@@ -74,6 +80,10 @@ class OutboundConnection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         if self._is_closed:
             self._transport.abort()
+        elif self._receive_buffer_bytes != SYSTEM_BUFFER:
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed = True

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from broker.replication.counts import ReplicationCounts
 from protocol.records.errors import CorruptBatch, InvalidRecord
-from replication.following import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
+from replication.followed_log import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
 from runtime.clock import Clock
 from storage.errors import AppendRefused, LogOffline
 from storage.log.offset_checkpoints import OffsetCheckpoints
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalFollowedLog:
-    """A follower's log on the disk (`replication.following.FollowedLog`).
+    """A follower's log on the disk (`replication.followed_log.FollowedLog`).
 
     Args:
         log: the open log, whose replication has begun.

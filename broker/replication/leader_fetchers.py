@@ -1,17 +1,18 @@
 """Which partition is fetched from which broker. Kafka's ReplicaFetcherManager.
 
-There is a connection for each leader and fetcher number (num.replica.fetchers); a partition always has the same number.
+There is a connection for each leader and fetcher number (num.replica.fetchers). A partition has the number that it has
+in Apache Kafka, which depends on its topic's name and its index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
-from zlib import crc32
 
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.leader_fetcher import LeaderClient, LeaderFetcher
 from metadata.partition_registration import NO_LEADER
+from protocol.java_order import java_hash
 from replication.following import Fetcher, FetchLimits, Followed, Throttle
 from replication.observing import Endpoint
 from replication.partition_key import PartitionKey
@@ -75,7 +76,7 @@ class LeaderFetchers:
         if leader == NO_LEADER:
             return
         self._wanted[key] = _Wanted(log, leader, leader_epoch)
-        fetcher = self._fetcher(leader, self._number(key))
+        fetcher = self._fetcher(leader, self._number(log.topic, key[1]))
         if fetcher is not None:
             fetcher.add(key, log, leader_epoch)
 
@@ -84,7 +85,7 @@ class LeaderFetchers:
         wanted = self._wanted.get(key)
         if wanted is None:
             return None
-        number = self._number(key)
+        number = self._number(wanted.log.topic, key[1])
         connected = self._connected.get((wanted.leader, number))
         followed = None if connected is None else connected.fetcher.followed(key)
         return None if followed is None else (f"ReplicaFetcherThread-{number}-{wanted.leader}", followed)
@@ -98,7 +99,7 @@ class LeaderFetchers:
         wanted = self._wanted.pop(key, None)
         if wanted is None:
             return
-        at = wanted.leader, self._number(key)
+        at = wanted.leader, self._number(wanted.log.topic, key[1])
         connected = self._connected.get(at)
         if connected is not None:
             connected.fetcher.remove(key)
@@ -111,10 +112,18 @@ class LeaderFetchers:
             if self._endpoint_of(at[0]) != endpoint:
                 self._disconnect(at)
         for key, (log, leader, leader_epoch) in self._wanted.items():
-            if (leader, self._number(key)) not in self._connected or self._state_is_missing(key):
-                fetcher = self._fetcher(leader, self._number(key))
+            if self._state_is_missing(key):
+                fetcher = self._fetcher(leader, self._number(log.topic, key[1]))
                 if fetcher is not None:
                     fetcher.add(key, log, leader_epoch)
+
+    def resize(self, fetchers: int) -> None:
+        """Fetch with another number of connections to each leader. Every partition goes on where its log ends."""
+        if fetchers != self._count:
+            for at in list(self._connected):
+                self._disconnect(at)
+            self._count = fetchers
+            self.brokers_changed()
 
     def close(self) -> None:
         """Close all connections."""
@@ -122,12 +131,13 @@ class LeaderFetchers:
         for at in list(self._connected):
             self._disconnect(at)
 
-    def _number(self, key: PartitionKey) -> int:
-        return (crc32(key[0]) + key[1]) % self._count
-
     def _state_is_missing(self, key: PartitionKey) -> bool:
-        connected = self._connected.get((self._wanted[key].leader, self._number(key)))
+        wanted = self._wanted[key]
+        connected = self._connected.get((wanted.leader, self._number(wanted.log.topic, key[1])))
         return connected is None or connected.fetcher.followed(key) is None
+
+    def _number(self, topic: str, index: int) -> int:
+        return fetcher_number(topic, index, self._count)
 
     def _fetcher(self, leader: int, number: int) -> LeaderFetcher | None:
         connected = self._connected.get((leader, number))
@@ -150,3 +160,10 @@ class LeaderFetchers:
 
     def _disconnect(self, at: tuple[int, int]) -> None:
         self._connected.pop(at).fetcher.close()
+
+
+def fetcher_number(topic: str, index: int, fetchers: int) -> int:
+    """Return the number of a partition's fetcher: Kafka's AbstractFetcherManager.getFetcherId."""
+    value = (31 * java_hash(topic) + index) & 0xFFFFFFFF
+    distance = min(value, 2**32 - value)  # Math.abs of a signed number
+    return (0 if distance == 2**31 else distance) % fetchers

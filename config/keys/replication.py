@@ -36,7 +36,7 @@ REPLICATION_KEYS = (
     ConfigKey("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, inert=ONE_REPLICA,
         doc="Class that chooses the replica from which a consumer reads."),
     ConfigKey("replica.socket.receive.buffer.bytes", INT, 65536, None, HIGH, READ_ONLY, inert=ONE_REPLICA,
-        doc="SO_RCVBUF of a follower's connections."),
+        doc="SO_RCVBUF of a follower's connections; if it is not set, the system's default."),
     ConfigKey("replica.socket.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, inert=ONE_REPLICA,
         doc="Timeout of a follower's requests."),
     ConfigKey("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
-from replication.following import Fetcher, FetchLimits, LogFailed
+from replication.followed_log import LogFailed
+from replication.following import Fetcher, FetchLimits
 from replication.lifecycle import BrokerLifecycle, Identity, LifecycleState, LifecycleTimes
 from replication.observing import Observer
 from replication.partition_key import PartitionKey

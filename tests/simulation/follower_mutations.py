@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from replication.fetch_session import FetchSession, Position, SessionRequest
-from replication.following import DamagedRecords, Fetcher, Followed, Phase
+from replication.followed_log import DamagedRecords
+from replication.following import Fetcher, Followed, Phase
 from tests.simulation.leaders import Leaders
 from tests.simulation.log import ReplicaLog
 from tests.simulation.mutation import mutation

@@ -8,7 +8,7 @@ from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, EpochEndOffset, FetchableTopicResponse, PartitionData
 from protocol.schema import Struct
-from replication.following import LogFailed
+from replication.followed_log import LogFailed
 from replication.isr_changes import IsrChanges, Outcome
 from replication.leading import LeaderState, Proposal
 from replication.partition_key import PartitionKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from replication.following import DamagedRecords, EpochEnd, LogFailed
+from replication.followed_log import DamagedRecords, EpochEnd, LogFailed
 from replication.partition_key import PartitionKey
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from metadata.partition_registration import PartitionRegistration
 from protocol.messages.broker_registration import Feature, Listener
-from replication.following import EpochEnd
+from replication.followed_log import EpochEnd
 from replication.partition_key import PartitionKey
 
 LISTENERS = [Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0)]

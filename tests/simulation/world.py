@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.error_codes import ErrorCode
-from replication.following import LogFailed, Phase
+from replication.followed_log import LogFailed
+from replication.following import Phase
 from replication.lifecycle import LifecycleState
 from tests.simulation.broker import Process
 from tests.simulation.client import Write

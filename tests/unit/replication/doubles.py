@@ -8,7 +8,7 @@ from typing import NamedTuple
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, EpochEndOffset, FetchableTopicResponse, PartitionData
 from protocol.schema import Struct
-from replication.following import DamagedRecords, EpochEnd, LogFailed
+from replication.followed_log import DamagedRecords, EpochEnd, LogFailed
 
 _ENTRY = Layout(">qiq")
 

@@ -20,7 +20,7 @@ from protocol.messages.fetch_snapshot import FETCH_SNAPSHOT, ResponsePartitionSn
 from protocol.messages.fetch_snapshot import LeaderIdAndEpoch as SnapshotLeader
 from protocol.messages.fetch_snapshot import SnapshotId as OfSnapshot
 from protocol.schema import Struct
-from replication.following import DamagedRecords, EpochEnd
+from replication.followed_log import DamagedRecords, EpochEnd
 from replication.observing import (
     METADATA_TOPIC_ID,
     CannotObserve,

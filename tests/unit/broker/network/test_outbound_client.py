@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from broker.network.outbound_client import OutboundClient, OutboundOptions
-from broker.network.outbound_connection import OutboundConnection
+from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, OutboundError, RequestTimedOut
 from config import load
 from protocol.error_codes import EncodeError, UnsupportedVersion
@@ -269,6 +269,22 @@ def test_limits_are_those_of_the_configuration() -> None:
     options = OutboundOptions.from_config(load(overrides=keys), "broker-1")
     assert (options.request_timeout_ms, options.connection_setup_timeout_ms) == (1, 2)
     assert (options.connection_setup_timeout_max_ms, options.client_id) == (3, "broker-1")
+
+
+@pytest.mark.parametrize("size", [8192, SYSTEM_BUFFER])
+def test_receive_buffer(use_uvloop: bool, size: int) -> None:
+    """Linux keeps twice the size that is asked for."""
+    with (
+        scripted_broker((VERSIONS, METADATA_ANSWER)) as port,
+        OutboundDriver(port, use_uvloop=use_uvloop, receive_buffer_bytes=size) as driver,
+    ):
+        driver.result(driver.client.request(METADATA, REQUEST))
+        connection = driver.client._connection
+        assert connection is not None
+        assert connection._transport is not None
+        transport = connection._transport.get_extra_info("socket")
+        buffer_bytes = transport.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    assert buffer_bytes == 2 * size if size != SYSTEM_BUFFER else buffer_bytes > 2 * 8192
 
 
 def test_addresses_of_ipv6_have_brackets() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.following import DamagedRecords
+from replication.followed_log import DamagedRecords
 from tests.support.producing import batch
 from tests.unit.broker.replication.replica_pair import ReplicaPair, content
 
