@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from metadata.delta import Delta
 from metadata.image import MetadataImage, TopicImage
-from metadata.replay import Delta
 
 
 class MetadataCache:

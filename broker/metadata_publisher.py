@@ -15,8 +15,8 @@ from broker.metadata_cache import MetadataCache
 from broker.process.placement import MAIN, worker_of
 from broker.replicas.partitions import Partitions
 from config import BrokerConfig
+from metadata.delta import Delta
 from metadata.image import ResourceType, TopicImage
-from metadata.replay import Delta
 from runtime.deferred import Deferred
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig

@@ -37,10 +37,11 @@ from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
 from metadata.decision import Admit, Decision, check_size, unlimited
 from metadata.delete_topics import DeletedTopic, TopicReference
+from metadata.delta import Delta
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import NO_CONFIGS, MetadataImage
-from metadata.replay import Delta, replay_all
+from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
 from runtime.coalesced_sync import CoalescedSync

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from metadata import quota_order
 from metadata.bulk_records import PartitionReader
+from metadata.delta import Delta
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from metadata.image import MetadataImage
-from metadata.replay import Delta, ReplayError, replay, replay_registration
+from metadata.replay import ReplayError, replay, replay_registration
 from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from metadata.delta import Delta
 from metadata.image import MetadataImage
-from metadata.replay import Delta
 
 
 def replace_image(image: MetadataImage, new: MetadataImage) -> Delta:

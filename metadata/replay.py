@@ -1,7 +1,6 @@
 """Apply records to the image: the only place where it changes, for live decisions and for loading.
 
-`replay` takes records in the order of the log. A Delta collects the changes that other rooms must follow
-(directories to create, configurations to apply). A record that does not fit, such as a partition of an unknown topic,
+`replay` takes records in the order of the log. A record that does not fit, such as a partition of an unknown topic,
 is a ReplayError: the log is damaged, or of an unsupported version.
 """
 
@@ -10,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-import msgspec
-from msgspec import field
 from msgspec.structs import replace
 
 from metadata import quota_order
 from metadata.bulk_records import PartitionChanges
+from metadata.delta import Delta
 from metadata.framing import AnyRecord, UnknownRecord
 from metadata.image import (
     BrokerRegistration,
@@ -66,25 +64,6 @@ _NEW_TUPLE = tuple.__new__
 
 class ReplayError(Exception):
     """A record contradicts earlier ones."""
-
-
-class Delta(msgspec.Struct):
-    """The changes of a series of records that code outside of the image has to follow."""
-
-    created_partitions: list[tuple[TopicImage, int]] = field(default_factory=list)
-    changed_partitions: dict[tuple[bytes, int], TopicImage] = field(default_factory=dict)  # (topic id, index) -> topic
-    deleted_topics: list[TopicImage] = field(default_factory=list)
-    changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
-    changed_tokens: set[str] = field(default_factory=set)  # ids of delegation tokens
-    changed_brokers: set[int] = field(default_factory=set)  # ids of brokers whose registration has changed
-    changed_acls: bool = False
-    changed_quotas: bool = False
-    new_quotas: list[tuple[QuotaEntity, str]] = field(default_factory=list)  # quotas that are new
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was created, deleted, or reconfigured."""
-        return not (self.created_partitions or self.changed_partitions or self.deleted_topics or self.changed_configs)
 
 
 def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from broker.membership.observed_log import ObservedMetadataLog
 from controller.metadata_snapshot import Snapshot, SnapshotId, build_snapshot
 from controller.quorum import Features, features_of
+from metadata.delta import Delta
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replacement import replace_image
-from metadata.replay import Delta
 from metadata.snapshot import image_records
 from storage.log.partition_log import PartitionLog
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.replicas.partition import Partition
     from broker.requests.served_api import ServedApi
     from broker.services import ShareServices
-    from metadata.replay import Delta
+    from metadata.delta import Delta
 
 
 class CoordinatingMember(CoordinatorProcess):

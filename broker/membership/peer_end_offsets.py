@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.membership.peer_requests import NO_RESULT
+from broker.membership.peer_batches import PeerBatches, results_of
 from broker.replicas.end_offsets import PartitionEndOffsets
 from coordinator.group.refused import Refused
 from metadata.partition_registration import NO_LEADER
@@ -55,8 +55,7 @@ class PeerEndOffsets:
         self._own = PartitionEndOffsets(partitions)
         self._peers = peers
         self._timers = timers
-        self._call_soon = call_soon
-        self._waiting: dict[int, _Asked] = {}
+        self._batches: PeerBatches[int, TopicPartition, Deferred[int]] = PeerBatches(call_soon, self._send)
         self.known_ends: Mapping[TopicPartition, int] = {}
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
@@ -65,16 +64,13 @@ class PeerEndOffsets:
         Fails with Refused: the leader's code, LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION if it does not answer.
         """
         leader = self._leader(topic, partition)
-        if leader in (None, self._node_id):
+        if leader is None or leader == self._node_id:
             return self._own.end_offset(topic, partition)
         if leader == NO_LEADER:
             failed: Deferred[int] = Deferred()
             failed.fail(_refusal(ErrorCode.LEADER_NOT_AVAILABLE))
             return failed
-        if not self._waiting:
-            self._call_soon(self._send)
-        asked = self._waiting.setdefault(leader, {})
-        return asked.setdefault((topic, partition), Deferred())
+        return self._batches.add(leader, (topic, partition), Deferred())
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
         """Ask the other leaders for the high watermarks of those of these partitions that they lead.
@@ -102,28 +98,19 @@ class PeerEndOffsets:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _send(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for broker_id, asked in waiting.items():
-            topics: dict[str, list[Struct]] = {}
-            for topic, partition in asked:
-                wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
-                topics.setdefault(topic, []).append(wanted)
-            request = LIST_OFFSETS.request(
-                replica_id=_CONSUMER,
-                topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-            )
-            self._peers.request(broker_id, LIST_OFFSETS, request).add_done_callback(partial(self._take, asked))
+    def _send(self, broker_id: int, asked: _Asked) -> None:
+        topics: dict[str, list[Struct]] = {}
+        for topic, partition in asked:
+            wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+            topics.setdefault(topic, []).append(wanted)
+        request = LIST_OFFSETS.request(
+            replica_id=_CONSUMER,
+            topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        )
+        self._peers.request(broker_id, LIST_OFFSETS, request).add_done_callback(partial(self._take, asked))
 
     def _take(self, asked: _Asked, done: Deferred[Response]) -> None:
-        found: dict[tuple[str, int], Struct] = {}
-        missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        try:
-            for topic in done.result().fields.topics:
-                for each in topic.partitions:
-                    found[topic.name, each.partition_index] = each
-        except NO_RESULT:
-            missing = ErrorCode.NETWORK_EXCEPTION
+        found, missing = results_of(done, _partitions)
         for place, ended in asked.items():
             answered = found.get(place)
             code = missing if answered is None else ErrorCode.of_peer(answered.error_code)
@@ -131,6 +118,12 @@ class PeerEndOffsets:
                 ended.fail(_refusal(code))
             else:
                 ended.resolve(answered.offset)
+
+
+def _partitions(answer: Struct) -> Iterator[tuple[TopicPartition, Struct]]:
+    for topic in answer.topics:
+        for each in topic.partitions:
+            yield (topic.name, each.partition_index), each
 
 
 def _known(asked: _Asked) -> Iterator[tuple[TopicPartition, int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
-from broker.membership.peer_requests import NO_RESULT
+from broker.membership.peer_batches import PeerBatches, results_of
 from broker.requests.error_code_map import error_code_of
 from metadata.partition_registration import NO_LEADER
 from protocol.client_session import Response
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from metadata.image import MetadataImage
 
 _Place = tuple[str, int]
-_Asked = dict[Marker, dict[_Place, Deferred[ErrorCode]]]
+_Asked = dict[tuple[Marker, _Place], Deferred[ErrorCode]]
 
 
 class PeerMarkers:
@@ -47,8 +48,7 @@ class PeerMarkers:
         self._image = image
         self._own = own
         self._peers = peers
-        self._call_soon = call_soon
-        self._waiting: dict[int, _Asked] = {}
+        self._batches: PeerBatches[int, tuple[Marker, _Place], Deferred[ErrorCode]] = PeerBatches(call_soon, self._send)
 
     def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
         """Write a marker. Errors: as for `PartitionMarkers.write`, and NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE."""
@@ -60,10 +60,7 @@ class PeerMarkers:
             return ErrorCode.LEADER_NOT_AVAILABLE
         if registration.leader == self._node_id:
             return self._write_here(marker, topic, index)
-        if not self._waiting:
-            self._call_soon(self._send)
-        places = self._waiting.setdefault(registration.leader, {}).setdefault(marker, {})
-        return places.setdefault((topic, index), Deferred())
+        return self._batches.add(registration.leader, (marker, (topic, index)), Deferred())
 
     def _write_here(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
         code = self._own.write(marker, topic, index)
@@ -89,30 +86,28 @@ class PeerMarkers:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _send(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for broker_id, asked in waiting.items():
-            request = WRITE_TXN_MARKERS.request(markers=[_markers(marker, places) for marker, places in asked.items()])
-            answered = self._peers.request(broker_id, WRITE_TXN_MARKERS, request)
-            answered.add_done_callback(lambda done, asked=asked: self._take(asked, done))  # type: ignore[misc]
+    def _send(self, broker_id: int, asked: _Asked) -> None:
+        markers: dict[Marker, list[_Place]] = {}
+        for marker, place in asked:
+            markers.setdefault(marker, []).append(place)
+        request = WRITE_TXN_MARKERS.request(markers=[_markers(marker, places) for marker, places in markers.items()])
+        self._peers.request(broker_id, WRITE_TXN_MARKERS, request).add_done_callback(partial(self._take, asked))
 
     def _take(self, asked: _Asked, done: Deferred[Response]) -> None:
-        codes: dict[tuple[int, str, int], ErrorCode] = {}
-        missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        try:
-            for marker in done.result().fields.markers:
-                for topic in marker.topics:
-                    for each in topic.partitions:
-                        codes[marker.producer_id, topic.name, each.partition_index] = ErrorCode.of_peer(each.error_code)
-        except NO_RESULT:
-            missing = ErrorCode.NETWORK_EXCEPTION
-        for sent, places in asked.items():
-            for (topic, index), answered in places.items():
-                code = codes.get((sent.producer.producer_id, topic, index), missing)
-                answered.resolve(self._meant(topic, index, code))
+        codes, missing = results_of(done, _codes)
+        for (marker, (topic, index)), answered in asked.items():
+            code = codes.get((marker.producer.producer_id, topic, index), missing)
+            answered.resolve(self._meant(topic, index, code))
 
 
-def _markers(marker: Marker, places: dict[_Place, Deferred[ErrorCode]]) -> Struct:
+def _codes(answer: Struct) -> Iterator[tuple[tuple[int, str, int], ErrorCode]]:
+    for marker in answer.markers:
+        for topic in marker.topics:
+            for each in topic.partitions:
+                yield (marker.producer_id, topic.name, each.partition_index), ErrorCode.of_peer(each.error_code)
+
+
+def _markers(marker: Marker, places: list[_Place]) -> Struct:
     topics: dict[str, list[int]] = {}
     for topic, index in places:
         topics.setdefault(topic, []).append(index)

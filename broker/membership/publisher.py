@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from broker.membership.replication import MemberReplication
 from broker.metadata_publisher import MetadataPublisher
+from metadata.delta import Delta
 from metadata.image import TopicImage
-from metadata.replay import Delta
 from storage.log_config import LogConfig
 
 

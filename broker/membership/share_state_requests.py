@@ -6,13 +6,13 @@ one request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from broker.membership.peer_requests import NO_RESULT
+from broker.membership.peer_batches import PeerBatches, results_of
 from coordinator.group.refused import Refused
 from coordinator.partition_for_key import partition_for
 from coordinator.share.state import ShareKey
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.membership.peer_requests import BrokerRequests
     from broker.membership.share_operations import ShareOperation, T
     from metadata.image import MetadataImage
-    from protocol.schema import Api
+    from protocol.schema import Api, Struct
     from runtime.clock import Clock
     from runtime.timers import Timers
 
@@ -87,9 +87,8 @@ class ShareStateRequests:
         self._peers = peers
         self._clock = clock
         self._timers = timers
-        self._call_soon = call_soon
         self._patience_ms = patience_ms
-        self._waiting: dict[_Target, list[_Attempt]] = {}
+        self._batches: PeerBatches[_Target, _Attempt, int] = PeerBatches(call_soon, self._send)
         #: The broker that each attempt without an answer was sent to.
         self._sent: dict[_Attempt, int] = {}
 
@@ -128,11 +127,8 @@ class ShareStateRequests:
         elif coordinator is None or coordinator == NO_LEADER:
             self._retry(attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
         else:
-            if not self._waiting:
-                self._call_soon(self._send)
             operation = attempt.operation
-            target = _Target(coordinator, operation.api, operation.share.group_id)
-            self._waiting.setdefault(target, []).append(attempt)
+            self._batches.add(_Target(coordinator, operation.api, operation.share.group_id), attempt, attempt.count)
 
     def _retry(self, attempt: _Attempt, code: ErrorCode, message: str | None) -> None:
         """Try again later if the coordinator may have moved; otherwise fail."""
@@ -173,32 +169,22 @@ class ShareStateRequests:
 
     # -- other brokers -----------------------------------------------------------------------------------------------
 
-    def _send(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for target, attempts in waiting.items():
-            topics: dict[bytes, list[Any]] = {}
-            for each in attempts:
-                topics.setdefault(each.operation.share.topic_id, []).append(each.operation.partition())
-            make = attempts[0].operation.topic_type
-            request = target.api.request(
-                group_id=target.group_id,
-                topics=[make(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
-            )
-            self._sent |= dict.fromkeys(attempts, target.broker_id)
-            sent = [(each, each.count) for each in attempts]
-            answered = self._peers.request(target.broker_id, target.api, request)
-            answered.add_done_callback(partial(self._take, sent))
+    def _send(self, target: _Target, attempts: dict[_Attempt, int]) -> None:
+        topics: dict[bytes, list[Any]] = {}
+        for each in attempts:
+            topics.setdefault(each.operation.share.topic_id, []).append(each.operation.partition())
+        make = next(iter(attempts)).operation.topic_type
+        request = target.api.request(
+            group_id=target.group_id,
+            topics=[make(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
+        )
+        self._sent |= dict.fromkeys(attempts, target.broker_id)
+        answered = self._peers.request(target.broker_id, target.api, request)
+        answered.add_done_callback(partial(self._take, attempts))
 
-    def _take(self, sent: list[tuple[_Attempt, int]], done: Deferred[Response]) -> None:
-        results: dict[tuple[bytes, int], Any] = {}
-        missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        try:
-            for topic in done.result().fields.results:
-                for each in topic.partitions:
-                    results[topic.topic_id, each.partition] = each
-        except NO_RESULT:
-            missing = ErrorCode.NETWORK_EXCEPTION
-        for attempt, count in sent:
+    def _take(self, sent: dict[_Attempt, int], done: Deferred[Response]) -> None:
+        results, missing = results_of(done, _results)
+        for attempt, count in sent.items():
             if attempt.count != count:
                 continue  # it was sent to another broker meanwhile
             self._sent.pop(attempt, None)
@@ -210,6 +196,12 @@ class ShareStateRequests:
                 self._retry(attempt, ErrorCode.of_peer(found.error_code), found.error_message)
             else:
                 attempt.answered.resolve(attempt.operation.result(found))
+
+
+def _results(answer: Struct) -> Iterator[tuple[tuple[bytes, int], Struct]]:
+    for topic in answer.results:
+        for each in topic.partitions:
+            yield (topic.topic_id, each.partition), each
 
 
 def _refuse(attempt: _Attempt, code: ErrorCode, message: str | None = None) -> None:

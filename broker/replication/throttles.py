@@ -9,8 +9,8 @@ from replication.throttle import UNLIMITED, ReplicationThrottle
 
 if TYPE_CHECKING:
     from config import BrokerConfig
+    from metadata.delta import Delta
     from metadata.image import MetadataImage
-    from metadata.replay import Delta
     from replication.partition_key import PartitionKey
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"

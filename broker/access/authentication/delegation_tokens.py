@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from config import BrokerConfig
     from controller.controller import Controller
     from metadata.decision import Decision
-    from metadata.replay import Delta
+    from metadata.delta import Delta
     from protocol.schema import Struct
     from runtime.clock import Clock
     from runtime.deferred import Deferred

@@ -21,7 +21,7 @@ from broker.requests.context import ClientConnection, RequestContext
 from broker.requests.served_api import Handler, Reply
 from config.authorizer import allows_without_entry, super_users
 from metadata.acls import entries
-from metadata.replay import Delta
+from metadata.delta import Delta
 from protocol.api_keys import ApiKey
 from protocol.schema import Api, Struct
 from runtime.log_limit import LimitedLog

@@ -28,7 +28,7 @@ from metadata.client_quotas import (
     REQUEST_PERCENTAGE,
     USER,
 )
-from metadata.replay import Delta
+from metadata.delta import Delta
 
 if TYPE_CHECKING:
     from broker.requests.context import ClientConnection

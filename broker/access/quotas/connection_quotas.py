@@ -16,8 +16,8 @@ from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 if TYPE_CHECKING:
     from broker.network.server import AddressQuotas
     from config import BrokerConfig
+    from metadata.delta import Delta
     from metadata.image import MetadataImage
-    from metadata.replay import Delta
     from runtime.clock import Clock
     from runtime.deferred import Deferred
     from runtime.thread_pool import ThreadPool

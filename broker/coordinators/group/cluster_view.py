@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from config.resources import group_list, group_number
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
+from metadata.delta import Delta
 from metadata.image import ResourceType, TopicImage
-from metadata.replay import Delta
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -13,13 +13,9 @@ import msgspec
 from msgspec import field
 
 from broker.coordinators.share.acquisition import Acquired, AcquireRequest
-from broker.coordinators.share.partitions import (
-    LOADING_RETRY_MS,
-    SharePartition,
-    SharePartitionSettings,
-    StateLoading,
-)
+from broker.coordinators.share.partitions import LOADING_RETRY_MS, SharePartition, SharePartitionSettings
 from broker.coordinators.share.sessions import TopicIdPartition
+from broker.coordinators.share.start_offsets import StateLoading
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
 from coordinator.group.refused import Refused

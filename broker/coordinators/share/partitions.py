@@ -7,7 +7,6 @@ release records whose locks end.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from broker.coordinators.share.sessions import (
     ShareSessions,
     TopicIdPartition,
 )
+from broker.coordinators.share.start_offsets import StartOffsets, StateLoading
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
 from config.resources import group_number
@@ -33,7 +33,6 @@ from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from runtime.timers import Timer
-from storage.log.timestamps import TimestampAndOffset, find_timestamp
 
 if TYPE_CHECKING:
     from broker.coordinators.share.dead_letters import DeadLetterWriter
@@ -50,14 +49,6 @@ log = logging.getLogger(__name__)
 #: Delay before a fetch retries a state that is being loaded.
 LOADING_RETRY_MS = 50
 _LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
-_DURATION = re.compile(
-    r"by_duration:P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:[.,]\d*)?)S)?)?",
-    re.IGNORECASE,
-)
-
-
-class StateLoading(Exception):
-    """The share coordinator is still loading, or the group's start offset is still being looked up: retry."""
 
 
 class SharePartition(msgspec.Struct, eq=False):
@@ -100,7 +91,7 @@ class SharePartitions:
         self._timers = timers
         self._purgatory = purgatory
         self._image = metadata.image
-        self._look_ups = time_look_ups
+        self._start_offsets = StartOffsets(clock, time_look_ups)
         self._states = states
         self._dead_letters = dead_letters
         self._letter_writer: DeadLetterWriter | None = None
@@ -108,8 +99,6 @@ class SharePartitions:
         self._forget_listeners: list[Callable[[str, bytes, Collection[int] | None], None]] = []
         metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
-        #: Look-ups of start offsets by timestamp that did not finish at once.
-        self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"), self._session_ended)
 
     def settings(self, group_id: str) -> SharePartitionSettings:
@@ -156,7 +145,10 @@ class SharePartitions:
         try:
             start_offset = state.start_offset
             if start_offset == UNINITIALIZED:
-                start_offset = self._first_offset(key, partition, self.settings(group_id))
+                settings = self.settings(group_id)
+                start_offset = self._start_offsets.find(
+                    key, partition, settings.offset_reset, settings.is_committed_only
+                )
             in_flight = InFlight(state, start_offset)
         except StateLoading:
             raise
@@ -173,49 +165,26 @@ class SharePartitions:
         found = self._live.get(ShareKey(group_id, *place))
         return found if found is not None and found.partition.hosted else None
 
-    def _first_offset(self, key: ShareKey, partition: Partition, settings: SharePartitionSettings) -> int:
-        """Return the first offset for a group without a start offset (share.auto.offset.reset). Raises StateLoading."""
-        if settings.offset_reset == "earliest":
-            return partition.log_start_offset
-        duration = _DURATION.fullmatch(settings.offset_reset)
-        found = None if duration is None else self._first_record(key, partition, _duration_ms(duration))
-        end_offset = partition.last_stable_offset if settings.is_committed_only else partition.high_watermark
-        return end_offset if found is None or found.offset > end_offset else found.offset
-
-    def _first_record(self, key: ShareKey, partition: Partition, duration_ms: int) -> TimestampAndOffset | None:
-        """Return the first record that is not older than `duration_ms`. Raises StateLoading during the look-up."""
-        found = self._starts.pop(key, None)
-        if found is None:
-            look_ups = self._look_ups
-            since_ms = self._clock.now_ms() - duration_ms
-            now = look_ups.run(find_timestamp(lambda: partition.log, since_ms, look_ups.allowance))
-            if not isinstance(now, Deferred):
-                return now
-            found = now
-        if not found.done:
-            self._starts[key] = found
-            raise StateLoading
-        return found.result()
-
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
         """Drop states that others have changed or deleted. They are read again at the next use."""
         for callback in self._forget_listeners:
             callback(group_id, topic_id, partitions)
-        for key in [*self._live, *self._starts]:
-            if (key.group_id, key.topic_id) == (group_id, topic_id) and (
+
+        def is_meant(key: ShareKey) -> bool:
+            return (key.group_id, key.topic_id) == (group_id, topic_id) and (
                 partitions is None or key.partition in partitions
-            ):
-                self._starts.pop(key, None)
-                if key in self._live:
-                    self._drop(self._live[key])
+            )
+
+        self._start_offsets.forget(is_meant)
+        for share in [each for each in self._live.values() if is_meant(each.key)]:
+            self._drop(share)
 
     def on_forget(self, callback: Callable[[str, bytes, Collection[int] | None], None]) -> None:
         """Call `callback(group_id, topic_id, partitions)` whenever states are dropped."""
         self._forget_listeners.append(callback)
 
     def _topic_deleted(self, topic_id: bytes) -> None:
-        for key in [each for each in self._starts if each.topic_id == topic_id]:
-            del self._starts[key]
+        self._start_offsets.forget(lambda key: key.topic_id == topic_id)
         for share in [each for each in self._live.values() if each.key.topic_id == topic_id]:
             self._drop(share)
 
@@ -395,9 +364,3 @@ class SharePartitions:
             changes = share.in_flight.given_back(limits, member_id=key.member_id)
             if changes:
                 self._give_back(share, changes)
-
-
-def _duration_ms(duration: re.Match[str]) -> int:
-    parts = {name: float((text or "0").replace(",", ".")) for name, text in duration.groupdict().items()}
-    seconds = ((parts["days"] * 24 + parts["hours"]) * 60 + parts["minutes"]) * 60 + parts["seconds"]
-    return int(seconds * 1000)

@@ -37,8 +37,8 @@ from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
 from storage.log.tasks import DELETED_SUFFIX
 from storage.producers.state import BATCHES_KEPT
 from storage.segment import files
-from tests.support.compared_enums import ENUMS, OTHER_ENUMS, Compared
 from tests.support.kafka_constants import Value, kafka_constants, members
+from tests.unit.facts.compared_enums import ENUMS, OTHER_ENUMS, Compared
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from copy import deepcopy
 
 from metadata.bulk_records import Changes
+from metadata.delta import Delta
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.registration import leave
 from metadata.replacement import replace_image
-from metadata.replay import Delta, replay_all
+from metadata.replay import replay_all
 from metadata.replica_placement import new_partition
 from protocol.messages.cluster_metadata import ConfigRecord, PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from tests.support.images import cluster

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from metadata.delta import Delta
 from metadata.framing import MetadataRecord, UnknownRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.loading import MetadataLoader
-from metadata.replay import Delta, ReplayError, replay, replay_all
+from metadata.replay import ReplayError, replay, replay_all
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,

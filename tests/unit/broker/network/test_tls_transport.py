@@ -18,7 +18,7 @@ from broker.network.tls import TlsTransport
 from runtime.deferred import Deferred
 from tests.support.certificates import Authority
 from tests.support.fake_loop import FakeLoop
-from tests.support.tls_records import Records
+from tests.unit.broker.network.tls_records import Records
 
 
 class SocketLoop(FakeLoop):

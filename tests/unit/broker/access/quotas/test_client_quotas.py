@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker.access.quotas.client_quotas import ClientLimits, ClientQuotas
+from metadata.delta import Delta
 from metadata.image import MetadataImage, QuotaEntity
-from metadata.replay import Delta
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from tests.support.fake_loop import FakeLoop

@@ -10,8 +10,8 @@ import pytest
 
 from broker.access.quotas.addresses import numeric, resolved
 from broker.access.quotas.connection_quotas import ConnectionQuotas
+from metadata.delta import Delta
 from metadata.image import MetadataImage
-from metadata.replay import Delta
 from runtime.deferred import Deferred
 from tests.support.fake_loop import FakeClock
 

@@ -15,8 +15,8 @@ import pytest
 from broker.access.quotas.client_quotas import ClientLimits, ClientQuotas
 from broker.access.quotas.rate import Rate
 from broker.access.quotas.throttling import Charge
+from metadata.delta import Delta
 from metadata.image import MetadataImage
-from metadata.replay import Delta
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
