@@ -18,7 +18,7 @@ from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, ControllerClients
-from broker.membership.coordinating import CoordinatingMember
+from broker.membership.coordination.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints

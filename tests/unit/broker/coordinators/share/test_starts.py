@@ -52,9 +52,9 @@ def test_waiting_fetches_are_answered_soon_after(broker: ShareBroker, member: Sh
 
 def test_restarted_group_looks_its_start_up_again(broker: ShareBroker, member: ShareMemberClient) -> None:
     assert member.acquire(wait_ms=0, most=10) == []
-    key = next(iter(broker.share_partitions._starts))
+    key = next(iter(broker.share_partitions._start_offsets._pending))
     broker.share_partitions.forget("g", key.topic_id, [1])
-    assert key in broker.share_partitions._starts
+    assert key in broker.share_partitions._start_offsets._pending
     broker.share_partitions.forget("g", key.topic_id)
     broker.workers.release()
     broker.fill(1)
@@ -67,7 +67,7 @@ def test_deleted_topic_leaves_no_start(broker: ShareBroker, member: ShareMemberC
     broker.controller.delete_topics([TopicReference("t")])
     broker.settle()
     broker.workers.release()
-    assert not broker.share_partitions._starts
+    assert not broker.share_partitions._start_offsets._pending
     assert "UNKNOWN_TOPIC_ID" in member.share_fetch(wait_ms=0)
 
 

@@ -7,21 +7,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.coordinator_process import CoordinatorProcess
-from broker.membership.committed_answers import (
+from broker.membership.coordination.committed_answers import (
     OF_GROUPS,
     OF_SHARES,
     OF_TRANSACTIONS,
     CommittedAnswers,
     CommittedApi,
 )
-from broker.membership.committed_shard_log import CommittedShardLog
-from broker.membership.peer_end_offsets import PeerEndOffsets
-from broker.membership.peer_markers import PeerMarkers
-from broker.membership.peer_requests import PeerRequests
-from broker.membership.peer_share_states import PeerShareStates
-from broker.membership.peer_verifier import PeerVerifier
-from broker.membership.share_state_requests import ShareStateRequests
-from broker.membership.txn_offset_commits import VerifiedCommits
+from broker.membership.coordination.committed_shard_log import CommittedShardLog
+from broker.membership.coordination.peer_end_offsets import PeerEndOffsets
+from broker.membership.coordination.peer_markers import PeerMarkers
+from broker.membership.coordination.peer_requests import PeerRequests
+from broker.membership.coordination.peer_share_states import PeerShareStates
+from broker.membership.coordination.peer_verifier import PeerVerifier
+from broker.membership.coordination.share_state_requests import ShareStateRequests
+from broker.membership.coordination.txn_offset_commits import VerifiedCommits
 from metadata.topic_names import SHARE_GROUP_STATE
 from protocol.api_keys import ApiKey
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.membership.peer_end_offsets import PeerEndOffsets
+from broker.membership.coordination.peer_end_offsets import PeerEndOffsets
 from coordinator.group.refused import Refused
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
@@ -15,7 +15,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeClock, FakeLoop
-from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
+from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
 
 class Cluster:

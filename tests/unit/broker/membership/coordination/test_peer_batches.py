@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from broker.membership.peer_batches import PeerBatches, results_of
+from broker.membership.coordination.peer_batches import PeerBatches, results_of
 from broker.network.outbound_errors import ConnectionFailed
 from protocol.client_session import PendingRequest, Response
 from protocol.error_codes import ErrorCode

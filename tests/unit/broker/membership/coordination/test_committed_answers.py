@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from broker.membership.committed_answers import OF_GROUPS, OF_SHARES, OF_TRANSACTIONS, CommittedAnswers, CommittedApi
-from broker.membership.committed_shard_log import CommittedShardLog
+from broker.membership.coordination.committed_answers import (
+    OF_GROUPS,
+    OF_SHARES,
+    OF_TRANSACTIONS,
+    CommittedAnswers,
+    CommittedApi,
+)
+from broker.membership.coordination.committed_shard_log import CommittedShardLog
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import NotCommitted
 from broker.requests.error_reply import error_reply

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.coordinators.transaction.markers import Marker
-from broker.membership.peer_markers import PeerMarkers
+from broker.membership.coordination.peer_markers import PeerMarkers
 from broker.requests.error_code_map import NotCommitted
 from coordinator.shard import Producer
 from protocol.error_codes import ErrorCode
@@ -18,7 +18,7 @@ from protocol.messages.write_txn_markers import (
 )
 from protocol.schema import Struct
 from runtime.deferred import Deferred
-from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
+from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
 COMMIT = Marker(Producer(7, 3), True, 11, 2)
 ABORT = Marker(Producer(8, 0), False, 11)

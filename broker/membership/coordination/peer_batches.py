@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from broker.membership.peer_requests import NO_RESULT
+from broker.membership.coordination.peer_requests import NO_RESULT
 from protocol.client_session import Response
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.membership.peer_requests import PeerRequests
+from broker.membership.coordination.peer_requests import PeerRequests
 from broker.network.outbound_errors import ConnectionFailed
 from protocol.client_session import Response
 from protocol.messages.end_txn import END_TXN

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker.membership.peer_share_states import PeerShareStates
-from broker.membership.share_state_requests import ShareStateRequests
+from broker.membership.coordination.peer_share_states import PeerShareStates
+from broker.membership.coordination.share_state_requests import ShareStateRequests
 from coordinator.group.refused import Refused
 from coordinator.partition_for_key import partition_for
 from coordinator.share.state import ShareKey, ShareState, StateBatch
@@ -22,7 +22,7 @@ from protocol.messages import write_share_group_state as write_api
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeClock, FakeLoop
-from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
+from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
 TOPIC = b"t" * 16
 PATIENCE_MS = 10_000

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.membership.peer_batches import PeerBatches, results_of
+from broker.membership.coordination.peer_batches import PeerBatches, results_of
 from broker.replicas.end_offsets import PartitionEndOffsets
 from coordinator.group.refused import Refused
 from metadata.partition_registration import NO_LEADER
@@ -18,7 +18,7 @@ from runtime.deferred import Deferred, settled
 from storage.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.membership.peer_requests import BrokerRequests
+    from broker.membership.coordination.peer_requests import BrokerRequests
     from broker.replicas.partitions import Partitions
     from metadata.image import MetadataImage
     from protocol.schema import Struct

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
-from broker.membership.peer_batches import PeerBatches, results_of
+from broker.membership.coordination.peer_batches import PeerBatches, results_of
 from broker.requests.error_code_map import error_code_of
 from metadata.partition_registration import NO_LEADER
 from protocol.client_session import Response
@@ -17,7 +17,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.membership.peer_requests import BrokerRequests
+    from broker.membership.coordination.peer_requests import BrokerRequests
     from metadata.image import MetadataImage
 
 _Place = tuple[str, int]

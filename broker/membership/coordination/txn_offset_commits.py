@@ -18,7 +18,7 @@ from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
-    from broker.membership.peer_verifier import PeerVerifier
+    from broker.membership.coordination.peer_verifier import PeerVerifier
     from broker.requests.context import RequestContext
 
 _FIRST_COMMIT_THAT_JOINS = 5

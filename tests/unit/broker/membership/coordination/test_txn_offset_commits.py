@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.coordinators.transaction.verifier import FirstBatch
-from broker.membership.txn_offset_commits import VerifiedCommits
+from broker.membership.coordination.txn_offset_commits import VerifiedCommits
 from broker.requests.served_api import discover
 from coordinator.transaction.transaction import TopicPartition
 from protocol.error_codes import ErrorCode

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from broker.membership.peer_batches import PeerBatches, results_of
+from broker.membership.coordination.peer_batches import PeerBatches, results_of
 from coordinator.group.refused import Refused
 from coordinator.partition_for_key import partition_for
 from coordinator.share.state import ShareKey
@@ -24,8 +24,8 @@ from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.coordinators.share.coordinator import ShareCoordinator
-    from broker.membership.peer_requests import BrokerRequests
-    from broker.membership.share_operations import ShareOperation, T
+    from broker.membership.coordination.peer_requests import BrokerRequests
+    from broker.membership.coordination.share_operations import ShareOperation, T
     from metadata.image import MetadataImage
     from protocol.schema import Api, Struct
     from runtime.clock import Clock

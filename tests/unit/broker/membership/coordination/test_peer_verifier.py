@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.coordinators.transaction.verifier import FirstBatch
-from broker.membership.peer_verifier import PeerVerifier
+from broker.membership.coordination.peer_verifier import PeerVerifier
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import TopicPartition
 from protocol.error_codes import ErrorCode
@@ -21,7 +21,7 @@ from protocol.messages.add_partitions_to_txn import (
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeClock, FakeLoop
-from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
+from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BATCHES = [FirstBatch(each, Producer(7, 3), 0, False) for each in (T0, T1)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.verifier import FIRST_VERSION_THAT_JOINS, FirstBatch, TransactionVerifier
-from broker.membership.peer_requests import NO_RESULT
+from broker.membership.coordination.peer_requests import NO_RESULT
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.transaction import TopicPartition
 from metadata.partition_registration import NO_LEADER
@@ -22,7 +22,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.membership.peer_requests import BrokerRequests
+    from broker.membership.coordination.peer_requests import BrokerRequests
     from broker.replicas.partitions import Partitions
     from config import BrokerConfig
     from metadata.image import MetadataImage

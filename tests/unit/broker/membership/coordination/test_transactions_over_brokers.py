@@ -10,8 +10,8 @@ import pytest
 
 from broker.coordinators.transaction.ending import LONGEST_RETRY_MS, Ending
 from broker.coordinators.transaction.markers import Marker
-from broker.membership.peer_markers import PeerMarkers
-from broker.membership.peer_verifier import PeerVerifier
+from broker.membership.coordination.peer_markers import PeerMarkers
+from broker.membership.coordination.peer_verifier import PeerVerifier
 from broker.network.outbound_errors import ConnectionFailed
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, TopicPartition
@@ -28,7 +28,7 @@ from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from tests.support.data_client import batch
 from tests.support.txn_broker import TxnBroker
-from tests.unit.broker.membership.peer_requests import Leaders, MemoryRequests
+from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
 T0 = ("t", 0)
 COORDINATOR, LEADER = 1, 2

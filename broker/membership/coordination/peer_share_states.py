@@ -9,14 +9,22 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.membership.share_operations import Delete, Initialize, Read, ShareOperation, Summarize, T, Write
+from broker.membership.coordination.share_operations import (
+    Delete,
+    Initialize,
+    Read,
+    ShareOperation,
+    Summarize,
+    T,
+    Write,
+)
 from coordinator.group.refused import Refused
 from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.coordinators.share.coordinator import ShareCoordinator
-    from broker.membership.share_state_requests import ShareStateRequests
+    from broker.membership.coordination.share_state_requests import ShareStateRequests
     from broker.requests.served_api import Reply
     from coordinator.share.state import ShareKey, ShareState, StateBatch
     from protocol.schema import Struct
