@@ -70,6 +70,17 @@ def encode_records(records: Iterable[AnyRecord | PartitionChanges]) -> Iterator[
             yield encode_record(record)
 
 
+def single_records(changes: Iterable[Changes]) -> list[MetadataRecord]:
+    """Return each record of its own."""
+    records: list[MetadataRecord] = []
+    for each in changes:
+        if isinstance(each, PartitionChanges):
+            records += [each.record(topic_id, partition) for topic_id, partition in each.partitions]
+        else:
+            records.append(each)
+    return records
+
+
 class ChangesBuilder:
     """Collects changes of partitions, and joins consecutive ones that are the same."""
 
@@ -81,6 +92,9 @@ class ChangesBuilder:
         self._partitions: list[tuple[bytes, int]] = []
 
     def add(self, topic_id: bytes, partition: int, fields: dict[str, Any]) -> None:
+        """Add a change of a partition; without fields there is none."""
+        if not fields:
+            return
         if fields is not self._fields and fields != self._fields:
             self._fields, self._partitions = fields, []
             self.changes.append(PartitionChanges(self._version, fields, self._partitions))

@@ -51,6 +51,7 @@ BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
 )
 
 SCRAM_LEVEL = 11
+EPOCH_KEPT_LEVEL = 12  # an in-sync set that shrinks begins no leader epoch
 TRANSACTIONS_LEVEL = 13  # transactions: several batches that count only together
 DELEGATION_TOKENS_LEVEL = 14
 CONTROLLER_REGISTRATION_LEVEL = 15

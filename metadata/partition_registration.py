@@ -15,6 +15,8 @@ UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"  # the broker has not reported in whi
 LOST_DIRECTORY = bytes(15) + b"\x02"  # the log directory of the replica failed, or it is unknown which one it was
 _RESERVED = range(100)
 
+EPOCHS = slice(3, 5)  # the fields of a PartitionRegistration that do not tell its kind
+
 
 class LeaderRecoveryState(IntEnum):
     """Whether the leader still has to recover after an unclean election (KIP-704)."""

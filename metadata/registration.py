@@ -8,12 +8,13 @@ no record was lost: with KIP-966 the replica leaves the in-sync set and becomes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from metadata.bulk_records import Changes, ChangesBuilder
+from metadata.broker_moves import BrokerMoves, replicas_of
+from metadata.bulk_records import Changes, ChangesBuilder, single_records
 from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.decision import Refused
 from metadata.features import (
@@ -29,7 +30,7 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
-from metadata.partition_registration import NO_LEADER, PartitionRegistration, is_reserved_directory
+from metadata.partition_registration import is_reserved_directory
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
@@ -46,9 +47,6 @@ from protocol.messages.cluster_metadata import (
 )
 from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
 from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
-
-#: Returns the fields of a PartitionChangeRecord; None: no change.
-_DecideFields: TypeAlias = Callable[[PartitionRegistration], "dict[str, Any] | None"]
 
 FENCE = 1
 UNFENCE = -1
@@ -160,39 +158,12 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
     so that clients and followers can detect which records of the old epoch were lost.
     """
     builder = ChangesBuilder(image.metadata_version)
-    coming = _cached_by_kind(lambda partition: _change_when_unfenced(partition, broker_id))
-    going = _cached_by_kind(lambda partition: _change_when_leaving(image, partition, broker_id))
-    for topic_id, index, partition in _replicas_of(image, broker_id):
-        fields = (going if missing and (topic_id, index) in missing else coming)(partition)
-        if fields is not None:
-            builder.add(topic_id, index, fields)
+    coming = BrokerMoves(image, broker_id, comes=True)
+    going = BrokerMoves(image, broker_id, comes=False)
+    for topic, index, partition in replicas_of(image, broker_id):
+        moves = going if missing and (topic.topic_id, index) in missing else coming
+        builder.add(topic.topic_id, index, moves.fields_of(topic, partition))
     return [_registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
-
-
-def _cached_by_kind(decide: _DecideFields) -> _DecideFields:
-    """Return a version of `decide` that is called once for partitions with the same leader and replica sets."""
-    decided: dict[tuple[object, ...], dict[str, Any] | None] = {}
-
-    def fields_of(partition: PartitionRegistration) -> dict[str, Any] | None:
-        kind = (partition.leader, partition.isr, partition.eligible_leader_replicas, partition.last_known_elr)
-        if kind not in decided:
-            decided[kind] = decide(partition)
-        return decided[kind]
-
-    return fields_of
-
-
-def _change_when_unfenced(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
-    """Return a partition's change when its replica comes up; None if another replica leads."""
-    if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
-        differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
-        return {"leader": broker_id, **differing}
-    return {"leader": broker_id} if partition.leader == broker_id else None
-
-
-def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
-    """Return whether the replica is in sync, eligible, or the last leader when no replica was eligible any more."""
-    return broker_id in partition.isr + partition.eligible_leader_replicas + partition.last_known_elr
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
@@ -202,33 +173,19 @@ def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
     """
     if broker_id not in image.brokers:
         return []
-    builder = ChangesBuilder(image.metadata_version)
-    going = _cached_by_kind(lambda partition: _change_when_leaving(image, partition, broker_id))
-    for topic_id, index, partition in _replicas_of(image, broker_id):
-        fields = going(partition)
-        if fields is not None:
-            builder.add(topic_id, index, fields)
     return [
         _registration_change(image, broker_id, in_controlled_shutdown=1),
-        *builder.changes,
+        *_departure(image, broker_id),
         _registration_change(image, broker_id, fenced=FENCE),
     ]
 
 
-def _change_when_leaving(
-    image: MetadataImage, partition: PartitionRegistration, broker_id: int
-) -> dict[str, Any] | None:
-    """Return a partition's change when this broker stops; None if it does not lead.
-
-    Without KIP-966 the last replica in sync stays in sync, because the set must not become empty.
-    """
-    if partition.leader != broker_id:
-        return None
-    fields: dict[str, Any] = {}
-    if image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) and partition.isr == (broker_id,):
-        only = (broker_id,)
-        fields = _differing(partition, isr=(), eligible_leader_replicas=only, last_known_elr=only)
-    return {"leader": NO_LEADER, **fields}
+def _departure(image: MetadataImage, broker_id: int) -> list[Changes]:
+    builder = ChangesBuilder(image.metadata_version)
+    going = BrokerMoves(image, broker_id, comes=False)
+    for topic, index, partition in replicas_of(image, broker_id):
+        builder.add(topic.topic_id, index, going.fields_of(topic, partition))
+    return builder.changes
 
 
 def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
@@ -237,13 +194,9 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
     if broker is None:
         message = f"Broker ID {broker_id} is not currently registered"
         raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    records = [
-        _partition_change(image, topic_id, index, **going)
-        for topic_id, index, partition in _replicas_of(image, broker_id)
-        if (going := _change_when_leaving(image, partition, broker_id)) is not None
-    ]
     fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
-    return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
+    moves = single_records(_departure(image, broker_id))
+    return [*moves, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
 
 
 def unregister_controller(image: MetadataImage, controller_id: int, *, active_id: int) -> list[MetadataRecord]:
@@ -267,13 +220,14 @@ def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequen
     """Keep only the directories `online` of a broker. Partitions in its other directories have no leader (KIP-858)."""
     if broker_id not in image.brokers:
         return []
-    records = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
-    for topic_id, index, partition in _replicas_of(image, broker_id):
+    builder = ChangesBuilder(image.metadata_version)
+    going = BrokerMoves(image, broker_id, comes=False)
+    for topic, index, partition in replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
-        going = _change_when_leaving(image, partition, broker_id)
-        if not is_reserved_directory(directory) and directory not in online and going is not None:
-            records.append(_partition_change(image, topic_id, index, **going))
-    return records
+        if not is_reserved_directory(directory) and directory not in online:
+            builder.add(topic.topic_id, index, going.fields_of(topic, partition))
+    changed = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
+    return [*changed, *single_records(builder.changes)]
 
 
 def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[bytes]) -> list[MetadataRecord]:
@@ -314,15 +268,3 @@ def _registration_change(image: MetadataImage, broker_id: int, **fields: Any) ->
 
 def _partition_change(image: MetadataImage, topic_id: bytes, index: int, **fields: Any) -> MetadataRecord:
     return new_record(image.metadata_version, PartitionChangeRecord, topic_id=topic_id, partition_id=index, **fields)
-
-
-def _replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[bytes, int, PartitionRegistration]]:
-    for topic in image.topics_by_name.values():
-        for index, partition in topic.partitions.items():
-            if broker_id in partition.replicas:
-                yield topic.topic_id, index, partition
-
-
-def _differing(partition: PartitionRegistration, **wanted: tuple[int, ...]) -> dict[str, list[int]]:
-    """Return the wanted fields that differ from the partition's."""
-    return {name: list(value) for name, value in wanted.items() if getattr(partition, name) != value}

@@ -12,6 +12,7 @@ from metadata.decision import Refused
 from metadata.framing import encode_record
 from metadata.image import Endpoint, MetadataImage
 from metadata.loading import MetadataLoader
+from metadata.partition_registration import LeaderRecoveryState
 from metadata.registration import (
     NodeIdentity,
     abort_transaction,
@@ -142,11 +143,31 @@ def test_last_known_leader_is_elected(image: MetadataImage):
 def test_replica_out_of_sync_does_not_lead():
     """Another broker has newer records."""
     image = with_topics(cluster(brokers=2), NewTopic("t", 1, 2))
+    replay_all(image, leave(image, 2))
     partition = image.topics_by_name["t"].partitions[0]
     image.topics_by_name["t"].partitions[0] = type(partition)((1, 2), (2,), -1, 3, 4)
     replay_all(image, unfence_broker(image, 1))
 
     assert image.topics_by_name["t"].partitions[0].leader == -1
+
+
+def test_last_known_leader_recovers(image: MetadataImage):
+    """It may lack committed records, and the metadata show it (KIP-704)."""
+    partition = image.topics_by_name["orders"].partitions[0]
+    image.topics_by_name["orders"].partitions[0] = type(partition)((1,), (), -1, 3, 4, last_known_elr=(1,))
+    replay_all(image, unfence_broker(image, 1))
+
+    assert image.topics_by_name["orders"].partitions[0].leader_recovery_state is LeaderRecoveryState.RECOVERING
+
+
+@pytest.mark.parametrize(("min_isr", "eligible"), [("1", ()), ("2", (1,))])
+def test_replica_that_leaves_stays_eligible_below_min_isr(min_isr: str, eligible: tuple[int, ...]):
+    """The topic's min.insync.replicas decides whether it may lead later (KIP-966)."""
+    image = with_topics(cluster(brokers=2), NewTopic("t", 1, 2, configs={"min.insync.replicas": min_isr}))
+    replay_all(image, leave(image, 1))
+    partition = image.topics_by_name["t"].partitions[0]
+
+    assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (2, (2,), eligible)
 
 
 def test_without_eligible_leaders_the_last_replica_stays_in_sync(image: MetadataImage):
