@@ -22,6 +22,7 @@ from broker.membership.coordination.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints
+from broker.membership.fast_paths import with_fast_paths
 from broker.membership.follower_apis import with_followers
 from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
 from broker.membership.lifecycle import MemberLifecycle, report_cordoned
@@ -93,9 +94,8 @@ class MemberProcess(CoordinatingMember):
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
-        served = with_followers(
-            apis_of_a_member(super()._served_apis()), lambda: self.dispatcher.services, self._replica_reads
-        )
+        served = with_fast_paths(apis_of_a_member(super()._served_apis()))
+        served = with_followers(served, lambda: self.dispatcher.services, self._replica_reads)
         return self._committed_apis(served)
 
     def _replica_reads(self) -> ReplicaReads:

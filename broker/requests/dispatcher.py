@@ -67,7 +67,8 @@ class Waiting:
 
     `request` is the decoded request. It is the frame as it came where the handler has not seen it yet: while a
     fast path waits, whose value is a frame or None for "serve it by the handler", and, without an
-    `api_version_handler`, while the handler is being loaded.
+    `api_version_handler`, while the handler is being loaded. It is empty if `deferred` gets the answer's frame in any
+    case.
     """
 
     __slots__ = ("api_version_handler", "charge", "correlation_id", "deferred", "request")
@@ -257,7 +258,8 @@ class Dispatcher:
         self, served_by: ApiVersionHandler, connection: ClientConnection, began: float, answer: object
     ) -> None:
         if self._sampler is not None:
-            self._sampler.on_served(served_by.api.name, connection, began, answer)
+            result = answer.deferred if type(answer) is Waiting else answer
+            self._sampler.on_served(served_by.api.name, connection, began, result)
 
     def _prepare(self, key_and_version: int) -> ApiVersionHandler | None:
         """Prepare a version of an API at its first request; None if it is not served, or not loaded.

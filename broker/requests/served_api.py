@@ -22,6 +22,7 @@ from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from protocol.versions import NO_VERSIONS, VersionRange
 
 if TYPE_CHECKING:
+    from broker.requests.dispatcher import Waiting
     from runtime.deferred import Deferred
 
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
@@ -30,7 +31,9 @@ Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answ
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
 # (connection, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
 # later; or None: the handler has to serve the request
-FastPath: TypeAlias = "Callable[[Any, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
+FastPath: TypeAlias = (
+    "Callable[[Any, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | Waiting | None]"
+)
 #: A handler as it is written: (ctx, request, *, services) -> Reply.
 DeclaredHandler: TypeAlias = "Callable[..., Reply]"
 #: (version, *, services) -> the fast path of that version, or None.

@@ -110,6 +110,11 @@ def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, byte
     return acks, key, name, index, frame[at:end]
 
 
+def timeout_of(frame: memoryview, position: int) -> int:
+    """Return the timeout in ms of a request that `parse_one` or `parse` has read."""
+    return _HEAD.unpack_from(frame, position)[2]  # type: ignore[no-any-return]
+
+
 def parse(version: int, frame: memoryview, position: int) -> tuple[int, list[Topic]] | None:
     """Return the acks and the topics of the request whose body begins at `position` and ends with the frame.
 
