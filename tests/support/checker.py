@@ -5,6 +5,7 @@ for all readers. Readers that read everything, and the members of a group togeth
 Anomalies:
 
     lost write             acknowledged outside a transaction, or in a committed one, and missing
+    lost read              a reader of committed records saw a value that one who reads everything does not find
     duplicate              one value at two offsets
     inconsistent offset    two values at one offset, or a value read at another offset than acknowledged
     phantom                a value that no client sent, or not to that partition
@@ -44,6 +45,7 @@ class Kind(StrEnum):
     """The kinds of anomalies."""
 
     LOST_WRITE = "lost write"
+    LOST_READ = "lost read"
     DUPLICATE = "duplicate"
     INCONSISTENT_OFFSET = "inconsistent offset"
     PHANTOM = "phantom"
@@ -226,6 +228,7 @@ def _readers(told: _Told) -> list[Anomaly]:
             seen[who, partition].update(read.value for read in reads)
     for reader, partition in sorted(told.whole):
         found += _missing(told, reader, partition, seen[reader, partition])
+        found += _vanished(told, reader, partition, seen[reader, partition])
     return found + _torn(told)
 
 
@@ -255,6 +258,16 @@ def _missing(told: _Told, reader: str, partition: Partition, seen: set[str]) -> 
         if promised:
             found.append(Anomaly(Kind.LOST_WRITE, f"{reader} has not seen {sent}"))
     return found
+
+
+def _vanished(told: _Told, reader: str, partition: Partition, seen: set[str]) -> list[Anomaly]:
+    """Check that a reader of everything saw what others saw, whether or not it was acknowledged."""
+    others = {each.value: each for each in told.reads if each.committed and (each.topic, each.partition) == partition}
+    return [
+        Anomaly(Kind.LOST_READ, f"{reader} has not seen {each}")
+        for value, each in others.items()
+        if value not in seen and value not in told.acknowledged
+    ]
 
 
 def _torn(told: _Told) -> list[Anomaly]:

@@ -108,6 +108,14 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
         Kind.LOST_WRITE,
         [sent("a"), acknowledged("a", 0), read("a", 0, reader="s"), ReadAll("s", "t", 0), ALL],
     ),
+    "read without an acknowledgement, and gone": (
+        Kind.LOST_READ,
+        [sent("a"), read("a", 0, reader="s"), ALL],
+    ),
+    "read while the end of its transaction is unknown, and gone": (
+        Kind.LOST_READ,
+        [sent("a", transaction="x"), read("a", 0, reader="s"), ended(UNKNOWN), ALL],
+    ),
     "there twice": (Kind.DUPLICATE, [sent("a"), read("a", 0), read("a", 1)]),
     "there twice, for two readers": (Kind.DUPLICATE, [sent("a"), read("a", 0), read("a", 1, reader="s")]),
     "two values at an offset": (
