@@ -1,5 +1,6 @@
 """Listeners: ports are bound before the broker touches any file."""
 
+import select
 import socket
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -14,14 +15,18 @@ def close(sockets):
         each.close()
 
 
-def serves(sock, host):
-    """Return whether a client gets a connection at an address."""
+def serves(sock, host, within_s=5):
+    """Return whether this socket gets the connection of a client at an address: another process may have the port."""
     sock.listen(5)
     try:
-        socket.create_connection((host, sock.getsockname()[1]), 60).close()
+        client = socket.create_connection((host, sock.getsockname()[1]), 60)
     except ConnectionRefusedError:
         return False
-    return True
+    with client:
+        waiting, _, _ = select.select([sock], [], [], within_s)
+        if waiting:
+            sock.accept()[0].close()
+    return bool(waiting)
 
 
 def link_local():
@@ -77,6 +82,16 @@ def test_an_address_is_served_alone(host, served):
     sock.close()
 
     assert found == served
+
+
+def test_the_port_of_another_address_belongs_to_others():
+    """A client there is not taken for one of ours."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (sock,) = bind("::1", other.getsockname()[1], -1)
+        with sock:
+            found = serves(sock, "127.0.0.1", 0.1), serves(sock, "::1")
+
+    assert found == (False, True)
 
 
 @pytest.mark.parametrize("families", [(4, 6), (6, 4), (4, 4, 6)])
