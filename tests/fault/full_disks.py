@@ -28,7 +28,7 @@ _SMALL_ENOUGH_BYTES = 256 << 20
 
 _NAME_SPACES = (("--mount",), ("--user", "--map-root-user", "--mount"))
 """Options of a mount namespace: for users that may mount, and with a user namespace for all others."""
-_MOUNT = 'mount -t tmpfs -o size=2m tmpfs "$0" && echo mounted && exec cat'
+_MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$0" && echo mounted && exec cat'
 
 
 class CannotBeHad(Exception):
@@ -84,10 +84,12 @@ class LimitedDisk(Disk):
 class MountedDisk(Disk):
     """A file system of two megabytes, mounted where no other process sees it."""
 
+    size = "2m"
+
     def __init__(self, path: Path) -> None:
         path.mkdir()
         for flags in _NAME_SPACES:
-            command = ["unshare", *flags, "sh", "-c", _MOUNT, str(path)]
+            command = ["unshare", *flags, "sh", "-c", _MOUNT, str(path), self.size]
             self._holder = subprocess.Popen(  # the namespace exists while this process waits for its input
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )

@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from tests.fault.cluster.links import CLIENTS
-from tests.fault.cluster.nodes import Cluster
+from tests.fault.cluster.nodes import Cluster, Ours, partitions_in
 from tests.integration.membership.kafka_nodes import SESSION_MS
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 
 Fault: TypeAlias = Callable[[Cluster, random.Random], None]
+#: exit code of a broker whose last log directory fails
+_FAILED = 1
 _BELOW_SESSION_S = SESSION_MS / 1000 / 3
 _ABOVE_SESSION_S = SESSION_MS / 1000 * 2
 
@@ -118,11 +121,34 @@ def cut_broker_off(cluster: Cluster, dice: random.Random) -> None:
         links.heal()
 
 
+def fill_disk(cluster: Cluster, dice: random.Random) -> None:
+    """A member's log directory has no room left, and others lead. With room again, the member is started and follows.
+
+    A member ends if it has no other directory.
+    """
+    node, full = dice.choice([each for each in cluster.brokers.items() if isinstance(each[1], Ours)])
+    if full.disk is None:
+        return
+    full.disk.occupy()
+    if full.has_one_directory:
+        assert full.wait() == _FAILED
+    else:
+        eventually(full.lacks_directories, "the full directory is offline")
+    filled = {each.name for each in partitions_in(full.disk.path)}
+    eventually(lambda: cluster.led_by(node) & filled, "others lead", equal_to=set())
+    time.sleep(dice.choice([0, _ABOVE_SESSION_S]))
+    full.disk.make_room()
+    full.stop()
+    full.start()
+    assert not full.lacks_directories()
+
+
 FAULTS: list[Fault] = [
     kill_broker,
     cut_broker_off,
     freeze_broker_beyond_its_session,
     kill_controller,
+    fill_disk,
     stop_broker,
     cut_broker_from_others,
     cut_broker_from_controllers,

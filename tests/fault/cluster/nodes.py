@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.metadata import METADATA
 from protocol.schema import Struct
 from tests.fault.cluster.links import Links
+from tests.fault.cluster.small_disks import SmallDisk, small_disk
 from tests.integration.membership.kafka_nodes import SESSION_MS, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
@@ -74,14 +76,38 @@ class Theirs(KafkaBroker):
 
 
 class Ours(MemberBroker):
-    """A member."""
+    """A member. One of its log directories is on a small disk; with an even id it is the only one."""
 
     def __init__(self, directory: Path, node_id: int, voters: str, links: Links) -> None:
         self.node_id = node_id
-        super().__init__(directory, 0, _Behind(node_id, voters, links).values, port=links.target)
+        self.disk = small_disk(directory / "small")
+        values = _Behind(node_id, voters, links).values
+        if self.disk is not None:
+            small = str(directory / "small")
+            values["log.dirs"] = small if self.has_one_directory else f"{directory}/logs,{small}"
+        super().__init__(directory, 0, values, port=links.target)
+
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        if self.disk is not None:
+            self.disk.remove()
+
+    @property
+    def has_one_directory(self) -> bool:
+        """Whether it has no other directory than that on the small disk."""
+        return self.node_id % 2 == 0
+
+    def lacks_directories(self) -> bool:
+        """Return whether one of its directories is offline."""
+        with WireClient(HOST, self.port) as client:
+            answer = client.call(DESCRIBE_LOG_DIRS, 4, topics=None)
+        return any(each.error_code for each in answer.results)
 
     def _own_properties(self) -> dict[str, str]:
         return {}
+
+    def _command(self, config: Path) -> list[str]:
+        return [*(self.disk.entrance if self.disk else ()), *super()._command(config)]
 
 
 @dataclass
@@ -104,6 +130,18 @@ class Cluster:
         except (Closed, OSError):
             return None
 
+    def led_by(self, broker_id: int) -> set[str]:
+        """Return the partitions that this broker leads, as the others know."""
+        answers = [self.metadata(each) for each in self.brokers if each != broker_id]
+        return {
+            f"{topic.name}-{each.partition_index}"
+            for answer in answers
+            if answer is not None
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.leader_id == broker_id
+        }
+
     def out_of_sync(self, *topics: str) -> list[str]:
         """Return the partitions of which a broker does not see all replicas in sync, and topics that it lacks."""
         found = []
@@ -123,12 +161,16 @@ class Cluster:
         """Wait until each broker answers, and sees all replicas of all topics in sync, with these topics among them."""
         eventually(lambda: self.out_of_sync(*topics), "all in sync", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.1)
 
+    def log_dirs(self, broker_id: int) -> list[Path]:
+        """Return the log directories of a broker, as they are seen from outside."""
+        broker = self.brokers[broker_id]
+        small = [broker.disk.path] if isinstance(broker, Ours) and broker.disk else []
+        return [broker.log_dir, *small]
+
     def contents(self, broker_id: int) -> dict[str, str]:
         """Return the checksum of the log of each partition of a broker, over all of its segments."""
         found = {}
-        for directory in sorted(self.brokers[broker_id].log_dir.glob("*-[0-9]*")):
-            if directory.name.startswith("__cluster_metadata") or not directory.name.rpartition("-")[2].isdigit():
-                continue
+        for directory in partitions_in(*self.log_dirs(broker_id)):
             data = b"".join(each.read_bytes() for each in sorted(directory.glob("*.log")))
             found[directory.name] = f"{len(data)} {sha256(data).hexdigest()}"
         return found
@@ -137,6 +179,12 @@ class Cluster:
         """Return the partitions whose replicas are not equal byte by byte."""
         first, *others = (self.contents(each) for each in self.brokers)
         return sorted({name for other in others for name in first | other if first.get(name) != other.get(name)})
+
+
+def partitions_in(*log_dirs: Path) -> list[Path]:
+    """Return the directories of partitions of topics, without deleted ones."""
+    found = [each for log_dir in log_dirs for each in log_dir.glob("*-[0-9]*")]
+    return [each for each in found if each.name.rpartition("-")[2].isdigit() and "__cluster_metadata" not in each.name]
 
 
 @contextmanager
