@@ -199,3 +199,35 @@ def test_answers_while_markers_wait(cluster: MixedCluster, coordinator: int, ver
         assert client.settled(topic).startswith("CompleteCommit")
         assert client.end(topic, ("P0", 0), False, version).startswith("INVALID_TXN_STATE")
     eventually(lambda: cluster.state(TRANSACTION_STATE, THIRD)[2], equal_to=[OURS, THEIRS, THIRD])
+
+
+@_OURS
+def test_a_marker_waits_for_a_leader(cluster: MixedCluster, coordinator: int) -> None:
+    """A transaction is decided while a partition has no leader: its end is written there once it has one.
+
+    Apache Kafka's coordinator (since 4.1) takes such a partition for a deleted one, as KRaftMetadataCache has no
+    endpoint of the leader -1. It completes the transaction without the marker, and the partition's one hangs.
+    """
+    topic = cluster.create(THIRD)
+    place_coordinator(cluster, coordinator, OURS + THEIRS - coordinator, THIRD)
+    producer = ("P0", 0)
+    with TxnClient(HOST, cluster[coordinator].port) as client, TxnClient(HOST, cluster[THIRD].port) as leader:
+        assert client.init_with_retries(topic) == "NONE P0 0"
+        leader.share_names(client)
+        assert client.add(topic, producer, (topic, 0)) == f"{topic}-0 NONE"
+        assert leader.write(topic, producer, (topic, 0), 0) == "NONE 0"
+        cluster[THIRD].kill()
+        try:
+            eventually(lambda: cluster.state(topic, coordinator)[0], equal_to=-1)
+            assert client.end(topic, producer, True).startswith("NONE")
+            if coordinator == THEIRS:
+                assert client.settled(topic).startswith("CompleteCommit")
+            else:
+                assert "PrepareCommit" in client.describe(topic)
+        finally:
+            cluster.start_all()
+        assert client.settled(topic).startswith("CompleteCommit")
+    with TxnClient(HOST, cluster[THIRD].port) as leader:
+        eventually(lambda: cluster.state(topic)[0], equal_to=THIRD)
+        hangs = leader.latest(topic, committed=True) < leader.latest(topic, committed=False)
+    assert hangs == (coordinator == THEIRS)
