@@ -14,7 +14,7 @@ from tests.fault.cluster.faults import FAULTS
 from tests.fault.cluster.nodes import Cluster, cluster
 from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, read_history
-from tests.support.history_load import stock_load
+from tests.support.history_load import HistoryLoad, stock_load
 from tests.support.scale import SCALE, scaled
 
 #: Of groups. It is longer than the pause of a moved coordinator.
@@ -45,13 +45,16 @@ def test_nothing_is_lost(
             fault(running, dice)
             load.get_on(20)
         running.wait_for_all_in_sync()
-        load.end(running.bootstrap)
-        assert {each.outcome for each in read_history(history.path) if isinstance(each, Ended)} >= {
-            Outcome.COMMITTED,
-            Outcome.ABORTED,
-        }
-        eventually(running.differences, "all replicas are equal", equal_to=[])
-        assert [line for line in complaints(running) if line] == []
+        check_end(running, load)
+
+
+def check_end(running: Cluster, load: HistoryLoad) -> None:
+    """End the load. Its history has no anomaly, and the replicas are equal."""
+    load.end(running.bootstrap)
+    ended = {each.outcome for each in read_history(load.history.path) if isinstance(each, Ended)}
+    assert ended >= {Outcome.COMMITTED, Outcome.ABORTED}
+    eventually(running.differences, "all replicas are equal", equal_to=[])
+    assert complaints(running) == []
 
 
 def complaints(running: Cluster) -> list[str]:

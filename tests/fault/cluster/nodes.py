@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.metadata import METADATA
 from protocol.schema import Struct
 from tests.fault.cluster.links import Links
-from tests.fault.cluster.small_disks import SmallDisk, small_disk
+from tests.fault.cluster.small_disks import small_disk
 from tests.integration.membership.kafka_nodes import SESSION_MS, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker, RunningBroker
@@ -40,7 +40,7 @@ _OF_BROKERS = {
 }
 
 
-_OF_CONTROLLERS = {
+OF_CONTROLLERS = {
     "broker.session.timeout.ms": str(SESSION_MS),
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
@@ -48,14 +48,17 @@ _OF_CONTROLLERS = {
 
 
 class _Behind:
-    """The properties of a broker whose clients and peers reach it through its links."""
+    """The properties of a broker whose clients and peers reach it through its links.
 
-    def __init__(self, node_id: int, voters: str, links: Links) -> None:
+    `quorum` names the controllers.
+    """
+
+    def __init__(self, node_id: int, quorum: Mapping[str, str], links: Links) -> None:
         self.values = {
             **_OF_BROKERS,
             "node.id": str(node_id),
             "process.roles": "broker",
-            "controller.quorum.voters": voters,
+            **quorum,
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{HOST}:{links.target}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{links.port}",
@@ -67,9 +70,9 @@ class Theirs(KafkaBroker):
 
     _format_options = ()
 
-    def __init__(self, directory: Path, node_id: int, voters: str, links: Links) -> None:
+    def __init__(self, directory: Path, node_id: int, quorum: Mapping[str, str], links: Links) -> None:
         self.node_id = node_id
-        super().__init__(directory, _Behind(node_id, voters, links).values, port=links.target)
+        super().__init__(directory, _Behind(node_id, quorum, links).values, port=links.target)
 
     def _own_properties(self) -> dict[str, str]:
         return {}
@@ -78,10 +81,10 @@ class Theirs(KafkaBroker):
 class Ours(MemberBroker):
     """A member. One of its log directories is on a small disk; with an even id it is the only one."""
 
-    def __init__(self, directory: Path, node_id: int, voters: str, links: Links) -> None:
+    def __init__(self, directory: Path, node_id: int, quorum: Mapping[str, str], links: Links) -> None:
         self.node_id = node_id
         self.disk = small_disk(directory / "small")
-        values = _Behind(node_id, voters, links).values
+        values = _Behind(node_id, quorum, links).values
         if self.disk is not None:
             small = str(directory / "small")
             values["log.dirs"] = small if self.has_one_directory else f"{directory}/logs,{small}"
@@ -114,7 +117,7 @@ class Ours(MemberBroker):
 class Cluster:
     """Running nodes by their ids, and the links in front of each."""
 
-    controllers: dict[int, Voter]
+    controllers: dict[int, KafkaBroker]
     brokers: dict[int, RunningBroker]
     links: dict[int, Links]
 
@@ -129,6 +132,16 @@ class Cluster:
                 return client.call(METADATA, 12, topics=None)
         except (Closed, OSError):
             return None
+
+    def wait_for_brokers(self) -> None:
+        """Wait until each broker knows that all are alive: on a busy machine the first heartbeats may be late."""
+        everyone = sorted(self.brokers)
+
+        def alive() -> list[list[int]]:
+            answers = [self.metadata(each) for each in everyone]
+            return [[] if each is None else sorted(broker.node_id for broker in each.brokers) for each in answers]
+
+        eventually(alive, "all brokers are alive", equal_to=[everyone] * len(everyone), timeout_s=_PATIENCE_S)
 
     def led_by(self, broker_id: int) -> set[str]:
         """Return the partitions that this broker leads, as the others know."""
@@ -194,16 +207,32 @@ def cluster(
     """Start a cluster: brokers of Apache Kafka from id 1 on, then members."""
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         ids = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers)
-        links = {each: stack.enter_context(Links()) for each in (*ids, *range(1, theirs + ours + 1))}
-        homes = {each: make_directory("node") for each in links}
+        links = {each: stack.enter_context(Links()) for each in ids}
         among = {each: links[each].target for each in ids}
         voters = voters_of({each: links[each].port for each in ids})
-        started = pool.map(lambda each: Voter(homes[each], each, among, _OF_CONTROLLERS), ids)
-        running = {each.node_id: stack.enter_context(each) for each in started}
+        started = pool.map(lambda each: Voter(make_directory("voter"), each, among, OF_CONTROLLERS), ids)
+        running: dict[int, KafkaBroker] = {each.node_id: stack.enter_context(each) for each in started}
+        with brokers_of(make_directory, {"controller.quorum.voters": voters}, theirs=theirs, ours=ours) as (
+            brokers,
+            their_links,
+        ):
+            made = Cluster(running, brokers, {**links, **their_links})
+            made.wait_for_brokers()
+            yield made
+
+
+@contextmanager
+def brokers_of(
+    make_directory: Callable[[str], Path], quorum: Mapping[str, str], *, theirs: int, ours: int
+) -> Iterator[tuple[dict[int, RunningBroker], dict[int, Links]]]:
+    """Start the brokers of a cluster whose controllers run, and their links."""
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        ids = range(1, theirs + ours + 1)
+        links = {each: stack.enter_context(Links()) for each in ids}
 
         def start(node_id: int) -> RunningBroker:
             kind = Theirs if node_id <= theirs else Ours
-            return kind(homes[node_id], node_id, voters, links[node_id])
+            return kind(make_directory("broker"), node_id, quorum, links[node_id])
 
-        brokers = {each.node_id: stack.enter_context(each) for each in pool.map(start, range(1, theirs + ours + 1))}
-        yield Cluster(running, brokers, links)
+        brokers = {each.node_id: stack.enter_context(each) for each in pool.map(start, ids)}
+        yield brokers, links
