@@ -45,6 +45,7 @@ _GROUPS: dict[str, tuple[tuple[str, str, Kind, str, str], ...]] = {
         ("cluster", "pybroker.cli.cluster", "client", "ACTION", "show the brokers and the cluster id"),
         ("reassign", "pybroker.cli.reassign", "client", "ACTION", "move replicas to other brokers"),
         ("elect-leaders", "pybroker.cli.elect_leaders", "client", "[...]", "let preferred replicas lead"),
+        ("verify-replicas", "pybroker.cli.verify_replicas", "client", "[...]", "compare the replicas of partitions"),
         ("acls", "pybroker.cli.acls", "client", "ACTION", "list, add and remove ACLs"),
         ("users", "pybroker.cli.users", "client", "ACTION", "list, create and delete SCRAM users"),
         ("quotas", "pybroker.cli.quotas", "client", "ACTION", "list, set and delete quotas"),

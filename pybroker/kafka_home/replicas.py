@@ -1,4 +1,4 @@
-"""Translate kafka-reassign-partitions, kafka-leader-election and kafka-metadata-quorum."""
+"""Translate the tools of replicas: reassignment, elections, verification, and the metadata quorum."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pybroker.kafka_home.common_options import (
 )
 
 _MOVES = ("generate", "execute", "verify", "cancel", "list")
+_LATEST, _EARLIEST = -1, -2
 _QUORUM = ("describe", "add-controller", "remove-controller")
 
 
@@ -52,6 +53,19 @@ def leader_election(arguments: Sequence[str]) -> list[Command]:
     if options.topic is not None:
         words += ["--topic", options.topic, "--partition", options.partition]
     return [Command("elect-leaders", [*words, *rest, *connection_words(options)])]
+
+
+def replica_verification(arguments: Sequence[str]) -> list[Command]:
+    """Return a `pybroker verify-replicas` that runs until it is interrupted, as the tool does."""
+    parser = tool_parser("kafka-replica-verification")
+    parser.add_argument("--time", type=int, default=_LATEST)
+    options, rest = parser.parse_known_args(arguments)
+    if options.bootstrap is None:
+        raise BadCommandLine('Missing required argument "[broker-list]"')
+    if options.time not in (_LATEST, _EARLIEST):
+        raise CannotTranslate("--time: the initial offsets are the first (-2) or the last ones (-1)")
+    words = ["--from-end"] if options.time == _LATEST else []
+    return [Command("verify-replicas", ["--watch", *words, *rest, *connection_words(options)])]
 
 
 def metadata_quorum(arguments: Sequence[str]) -> list[Command]:

@@ -52,6 +52,7 @@ _CLASSES = {
     "org.apache.kafka.tools.LeaderElectionCommand": "kafka-leader-election",
     "org.apache.kafka.tools.MetadataQuorumCommand": "kafka-metadata-quorum",
     "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
+    "org.apache.kafka.tools.ReplicaVerificationTool": "kafka-replica-verification",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",

@@ -20,7 +20,7 @@ from pybroker.kafka_home.configs import configs
 from pybroker.kafka_home.consoles import console_consumer, console_producer
 from pybroker.kafka_home.groups import consumer_groups, share_groups, streams_groups
 from pybroker.kafka_home.perf_tools import consumer_perf_test, producer_perf_test
-from pybroker.kafka_home.replicas import leader_election, metadata_quorum, reassign_partitions
+from pybroker.kafka_home.replicas import leader_election, metadata_quorum, reassign_partitions, replica_verification
 from pybroker.kafka_home.topics import topics
 
 #: Actions of kafka-cluster, and of `pybroker cluster`.
@@ -79,6 +79,7 @@ TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-metadata-quorum": metadata_quorum,
     "kafka-producer-perf-test": producer_perf_test,
     "kafka-reassign-partitions": reassign_partitions,
+    "kafka-replica-verification": replica_verification,
     "kafka-share-groups": share_groups,
     "kafka-streams-groups": streams_groups,
     "kafka-topics": topics,

@@ -9,17 +9,24 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartition,
     ReassignableTopic,
 )
+from protocol.records.crc32c import crc32c
 from tests.conformance.test_cluster_guide import PlainController, WatchedMember, member, run
+from tests.integration.membership.kafka_nodes import QUIET
+from tests.integration.membership.replica_verification import differences_by_kafka, differences_by_us
 from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.eventually import eventually
 from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.wire import WireClient
+
+#: of a batch; it covers what is behind it
+_CHECKSUM = slice(17, 21)
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +176,31 @@ def test_feature_levels_are_those_of_the_tool(brokers: list[WatchedMember]) -> N
     ]
     assert {each["feature"]: each["level"] for each in features}["group.version"] == 0
     run("pybroker cluster update-features --feature group.version=1", brokers)
+
+
+def test_replicas_that_differ_are_found(brokers: list[WatchedMember]) -> None:
+    """Both tools report the same checksums, of a batch of which a follower has another one."""
+    run("pybroker topics create differing --replica-assignment 1:2 --config min.insync.replicas=1", brokers)
+    producer = Producer({**QUIET, "bootstrap.servers": brokers[0].bootstrap, "acks": "all"})
+    producer.produce("differing", b"one")
+    assert producer.flush(60) == 0
+    bootstrap = ",".join(each.bootstrap for each in brokers)
+    assert differences_by_us(bootstrap) == []
+    assert brokers[1].stop() == 0
+    (log,) = brokers[1].log_dir.glob("differing-0/*.log")
+    batch = bytearray(log.read_bytes())
+    batch[-2] ^= 1  # of the value; the last byte is the number of headers
+    batch[_CHECKSUM] = crc32c(batch[_CHECKSUM.stop :]).to_bytes(4, "big")
+    log.write_bytes(batch)
+    brokers[1].start()
+    eventually(lambda: "1,2" in replicas_in_sync(brokers, "differing"))
+    found = differences_by_us(bootstrap)
+    assert [line.partition("; ")[0] for line in found] == ["partition differing-0 has unmatched checksum at offset 0"]
+    assert found == differences_by_kafka(bootstrap)
+    run("pybroker topics delete differing", brokers)
+
+
+def replicas_in_sync(brokers: list[WatchedMember], topic: str) -> list[str]:
+    """Return the ISR of each partition, in the order of ids."""
+    described = json.loads(run(f"pybroker topics describe {topic} --json", brokers).splitlines()[0])
+    return [",".join(map(str, sorted(each["isr"]))) for each in described["partitions"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,15 @@ from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from tests.conformance.replaced_brokers import IDS, ReplacedBrokers
 from tests.conformance.replacement_load import ReplacementLoad
 from tests.integration.membership.kafka_nodes import QUIET
+from tests.integration.membership.replica_verification import differences_by_kafka, differences_by_us
 from tests.support.brokers import HOST
 from tests.support.history import History
-from tests.support.java import KAFKA_LINE, QUICK, JavaRunner, java_command, kafka_classpath
+from tests.support.java import KAFKA_LINE, JavaRunner
 from tests.support.scale import scaled
 from tests.support.wire import WireClient
 
 #: acknowledged or read values of each client between two replacements
 COUNT = min(scaled(20), 200)
-#: of the tool, one each half second
-MOST_REPORTS = 120
 #: the highest metadata.version of this release of Apache Kafka
 NEWEST = level_of(".".join(map(str, KAFKA_LINE)))
 _ACL = AclBinding(
@@ -117,26 +115,6 @@ def check_replicas(brokers: ReplacedBrokers) -> None:
         assert others == [first, first], partition
 
 
-def verify_replicas(brokers: ReplacedBrokers) -> None:
-    """Apache Kafka's tool, which reads from all replicas, finds no difference between them."""
-    arguments = ["--broker-list", brokers.bootstrap, "--report-interval-ms", "500", "--time", "-2"]
-    command = java_command(
-        "org.apache.kafka.tools.ReplicaVerificationTool", arguments, [kafka_classpath()], options=(*QUICK, "-Xmx256m")
-    )
-    tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        assert tool.stdout is not None
-        lines: list[str] = []
-        while not lines or "max lag is 0" not in lines[-1]:
-            lines.append(tool.stdout.readline())
-            assert lines[-1], lines
-            assert len(lines) < MOST_REPORTS, lines[-1]
-        assert not [line for line in lines if "checksum" in line or "doesn't match" in line], lines
-    finally:
-        tool.kill()
-        tool.wait()
-
-
 def roll(
     brokers: ReplacedBrokers,
     home: Path,
@@ -159,7 +137,7 @@ def roll(
     kept.check()
     brokers.wait_for_replicas()
     check_replicas(brokers)
-    verify_replicas(brokers)
+    assert differences_by_kafka(brokers.bootstrap) == differences_by_us(brokers.bootstrap) == []
 
 
 def test_a_broker_is_replaced_and_comes_back(tmp_path: Path) -> None:

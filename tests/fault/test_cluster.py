@@ -12,6 +12,7 @@ import pytest
 
 from tests.fault.cluster.faults import FAULTS
 from tests.fault.cluster.nodes import Cluster, cluster
+from tests.integration.membership.replica_verification import differences_by_kafka, differences_by_us
 from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, read_history
 from tests.support.history_load import HistoryLoad, stock_load
@@ -54,6 +55,9 @@ def check_end(running: Cluster, load: HistoryLoad) -> None:
     ended = {each.outcome for each in read_history(load.history.path) if isinstance(each, Ended)}
     assert ended >= {Outcome.COMMITTED, Outcome.ABORTED}
     eventually(running.differences, "all replicas are equal", equal_to=[])
+    assert differences_by_us(running.bootstrap) == []
+    if SCALE > 1:
+        assert differences_by_kafka(running.bootstrap) == []
     assert complaints(running) == []
 
 

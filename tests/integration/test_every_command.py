@@ -65,6 +65,7 @@ LINES = {
     "cluster unregister-controller": Line("cluster unregister-controller --id 9", code=1),
     "cluster quorum": Line("cluster quorum", denied=1),
     "elect-leaders": Line("elect-leaders --topic orders"),
+    "verify-replicas": Line("verify-replicas --topics-include orders"),
     "config explain": Line("config explain log.dirs"),
     "config print": Line("config print"),
     "config validate": Line("config validate"),

@@ -154,6 +154,16 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
                 )
             ],
         ),
+        (
+            "kafka-replica-verification",
+            "--broker-list h:1 --fetch-size 9",
+            [Command("verify-replicas", ["--watch", "--from-end", "--fetch-size", "9"])],
+        ),
+        (
+            "kafka-replica-verification",
+            "--broker-list h:1 --time -2",
+            [Command("verify-replicas", ["--watch"])],
+        ),
         ("kafka-metadata-quorum", "describe --status", [Command("cluster", ["quorum"])]),
         (
             "kafka-metadata-quorum",
@@ -338,6 +348,7 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
         ("kafka-leader-election", "--all-topic-partitions"),
         ("kafka-leader-election", "--election-type preferred --topic t"),
         ("kafka-leader-election", "--election-type preferred --all-topic-partitions --partition 0"),
+        ("kafka-replica-verification", ""),
         ("kafka-metadata-quorum", "describe"),
         ("kafka-metadata-quorum", "describe --status --replication"),
         ("kafka-metadata-quorum", "describe --status --human-readable"),
