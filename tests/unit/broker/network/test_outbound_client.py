@@ -275,7 +275,7 @@ def test_limits_are_those_of_the_configuration() -> None:
 def test_receive_buffer(use_uvloop: bool, size: int) -> None:
     """Linux keeps twice the size that is asked for."""
     with (
-        scripted_broker((VERSIONS, METADATA_ANSWER)) as port,
+        scripted_broker((VERSIONS, METADATA_ANSWER, silent)) as port,
         OutboundDriver(port, use_uvloop=use_uvloop, receive_buffer_bytes=size) as driver,
     ):
         driver.result(driver.client.request(METADATA, REQUEST))
