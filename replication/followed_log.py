@@ -1,4 +1,4 @@
-"""What a follower needs of the log of a partition that another broker leads."""
+"""The log of a partition that another broker leads, as a follower uses it."""
 
 from __future__ import annotations
 

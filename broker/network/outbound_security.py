@@ -3,6 +3,8 @@
 A broker logs in with `username` and `password` of the listener's login module, as in Apache Kafka:
 
     listener.name.internal.plain.sasl.jaas.config=...PlainLoginModule required username="broker" password="secret" ...;
+
+With OAUTHBEARER it sends a token (`outbound_tokens.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from config.errors import ConfigError, Problem
-from config.sasl import PLAIN, jaas_entries
+from config.sasl import OAUTHBEARER, PLAIN, jaas_entries
 from config.tls_context import TlsSettings
 from security.sasl.client import ClientExchange, PlainClient, ScramClient
 from security.sasl.scram import new_nonce
@@ -66,8 +68,12 @@ def _security(config: BrokerConfig, name: str, protocol: str, mechanism_key: str
 def _exchanges(
     config: BrokerConfig, listener_name: str, mechanism: str, mechanism_key: str
 ) -> Callable[[], ClientExchange]:
+    if mechanism == OAUTHBEARER:
+        from broker.network.outbound_tokens import bearer_exchanges  # loaded only with it
+
+        return bearer_exchanges(config, listener_name)
     if mechanism != PLAIN and mechanism not in BY_SASL_NAME:
-        allowed = ", ".join((PLAIN, *BY_SASL_NAME))
+        allowed = ", ".join((PLAIN, *BY_SASL_NAME, OAUTHBEARER))
         raise ConfigError(Problem(mechanism_key, mechanism, "not supported between brokers", allowed))
     user, password = _credentials(jaas_entries(config, listener_name, mechanism) or [], listener_name, mechanism)
     if mechanism == PLAIN:

@@ -15,13 +15,14 @@ NO_KERBEROS = "Kerberos is not supported"
 NO_WARMUP = "no assignor hands out warm-up tasks, as in Apache Kafka 4.4"
 NO_OTHER_NODES = "a start waits for no other node"
 FOR_CONTROLLERS = "it is for the controllers of a cluster, whose own files have it"
-NO_TOKEN_REQUESTS = "the broker requests no tokens for its own logins"
+NO_OWN_LOGINS = "the broker logs in at no other node"
+NO_ASSERTIONS = "a provider grants tokens to a client id and its secret only"
 ALL_METRICS = "all metrics are recorded"
 NO_SAMPLES = "metrics are totals, from which the reader computes rates"
 NO_EVENT_TIMES = "durations of metadata events are not measured"
 NO_OTHER_LEVELS = "no feature has a level that is not final"
 #: Reasons of a node that is its own controller. In a member of a cluster (process.roles=broker) these keys have effect.
-OF_ONE_NODE = frozenset({ONE_REPLICA, OWN_CONTROLLER, NO_OTHER_BROKERS, NO_OTHER_NODES})
+OF_ONE_NODE = frozenset({ONE_REPLICA, OWN_CONTROLLER, NO_OTHER_BROKERS, NO_OTHER_NODES, NO_OWN_LOGINS})
 
 
 def why_inert(reason: str, *, is_member: bool) -> str:

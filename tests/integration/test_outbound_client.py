@@ -28,10 +28,11 @@ from tests.support.outbound import OutboundDriver
 _MODULES = "org.apache.kafka.common.security"
 PLAIN = f'{_MODULES}.plain.PlainLoginModule required username="broker" password="secret" user_broker="secret";'
 SCRAM = f'{_MODULES}.scram.ScramLoginModule required username="alice" password="secret";'
+TOKEN = f'{_MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
 #: A broker accepts another login after a second at the earliest.
 SESSION_MS = 1_500
 REQUEST = METADATA.request(topics=[])
-MECHANISMS = {"PLAIN": "PLAIN", "SCRAM": "SCRAM-SHA-512"}
+MECHANISMS = {"SCRAM": "SCRAM-SHA-512", "TOKEN": "OAUTHBEARER"}
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Stage:
 
     def security(self, listener: str, **changes: str) -> OutboundSecurity:
         """The security of a listener, by the same configuration as the broker's."""
-        mechanism = MECHANISMS["SCRAM" if listener == "SCRAM" else "PLAIN"]
+        mechanism = MECHANISMS.get(listener, "PLAIN")
         own = {"inter.broker.listener.name": listener, "sasl.mechanism.inter.broker.protocol": mechanism}
         changed = {key.replace("__", "."): value for key, value in changes.items()}
         return inter_broker_security(load(overrides={**self.properties, **own, **changed}))
@@ -55,11 +56,11 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("outbound")
-    ports = {name: free_port() for name in ("CLEAR", "MUTUAL", "LOGIN", "SCRAM", "SHORT")}
+    ports = {name: free_port() for name in ("CLEAR", "MUTUAL", "LOGIN", "SCRAM", "TOKEN", "SHORT")}
     properties = {
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
         "listener.security.protocol.map": (
-            "CLEAR:PLAINTEXT,MUTUAL:SSL,LOGIN:SASL_SSL,SCRAM:SASL_PLAINTEXT,SHORT:SASL_PLAINTEXT"
+            "CLEAR:PLAINTEXT,MUTUAL:SSL,LOGIN:SASL_SSL,SCRAM:SASL_PLAINTEXT,TOKEN:SASL_SSL,SHORT:SASL_PLAINTEXT"
         ),
         "inter.broker.listener.name": "CLEAR",
         "ssl.keystore.type": "PEM",
@@ -70,6 +71,8 @@ def stage(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram.scram-sha-512.sasl.jaas.config": SCRAM,
+        "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.token.oauthbearer.sasl.jaas.config": TOKEN,
         "listener.name.login.plain.sasl.jaas.config": PLAIN,
         "listener.name.short.plain.sasl.jaas.config": PLAIN,
         "listener.name.short.connections.max.reauth.ms": str(SESSION_MS),
@@ -84,7 +87,7 @@ def stage(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Ite
     broker.stop()
 
 
-@pytest.mark.parametrize("listener", ["CLEAR", "MUTUAL", "LOGIN", "SCRAM"])
+@pytest.mark.parametrize("listener", ["CLEAR", "MUTUAL", "LOGIN", "SCRAM", "TOKEN"])
 def test_each_security_protocol(stage: Stage, listener: str) -> None:
     with stage.client(listener) as driver:
         pending = [driver.client.request(METADATA, REQUEST) for _ in range(20)]
@@ -182,6 +185,8 @@ def test_configuration_without_credentials_is_refused(stage: Stage) -> None:
     with pytest.raises(ConfigError, match="no username and password"):
         stage.security("LOGIN", **{"listener__name__login.plain.sasl.jaas.config": jaas})
     with pytest.raises(ConfigError, match="not supported between brokers"):
+        stage.security("LOGIN", sasl__mechanism__inter__broker__protocol="GSSAPI")
+    with pytest.raises(ConfigError, match="no unsecuredLoginStringClaim_sub"):
         stage.security("LOGIN", sasl__mechanism__inter__broker__protocol="OAUTHBEARER")
     with pytest.raises(TlsError, match=r"truststore\.location"):
         stage.security("MUTUAL", ssl__truststore__location="/no/such/file")

@@ -1,0 +1,113 @@
+"""A provider that grants bearer tokens to a client id and its secret (RFC 6749, section 4.4).
+
+Its token is used until it is renewed: by a thread, when a login finds that most of its lifetime has passed. That is so
+at every renewal of a login, because a session does not outlive its token.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from base64 import b64encode, urlsafe_b64decode
+from collections.abc import Callable
+from http.client import HTTPException
+from urllib.parse import quote_plus, urlencode
+from urllib.request import Request, urlopen
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_MS = 10_000
+_MOST_BYTES = 1 << 20
+
+
+class TokenUnavailable(Exception):
+    """There is no token."""
+
+
+class TokenEndpoint:
+    """A token that is renewed. `start` gets the first one.
+
+    Args:
+        setting: returns the value of one of the keys sasl.login.*, or None.
+    """
+
+    def __init__(self, url: str, client_id: str, secret: str, scope: str, setting: Callable[[str], object]) -> None:
+        self._url = url
+        self._credentials = b64encode(f"{client_id}:{secret}".encode()).decode()
+        self._form = {"grant_type": "client_credentials", **({"scope": scope} if scope else {})}
+        self._setting = setting
+        self._token = ""
+        self._renews_at_s = 0.0
+        self._renewing: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Get a token. Blocks. Raises TokenUnavailable after sasl.login.retry.backoff.max.ms."""
+        backoff_s = self._ms("sasl.login.retry.backoff.ms") / 1000
+        ends_at_s = time.monotonic() + self._ms("sasl.login.retry.backoff.max.ms") / 1000
+        while True:
+            try:
+                self._get()
+                return
+            except TokenUnavailable:
+                if time.monotonic() + backoff_s >= ends_at_s:
+                    raise
+            time.sleep(backoff_s)
+            backoff_s = max(2 * backoff_s, 0.01)
+
+    def token(self) -> str:
+        """Return the token. If it ends soon, a thread gets the next one."""
+        if time.time() >= self._renews_at_s and (self._renewing is None or not self._renewing.is_alive()):
+            self._renewing = threading.Thread(target=self._renew, name="token-renewal", daemon=True)
+            self._renewing.start()
+        return self._token
+
+    def _renew(self) -> None:
+        try:
+            self.start()
+        except TokenUnavailable as error:
+            log.warning("The token for logins at other nodes cannot be renewed, so the old one stays: %s", error)
+
+    def _get(self) -> None:
+        headers = {"Authorization": f"Basic {self._credentials}", "Accept": "application/json"}
+        data = urlencode(self._form, quote_via=quote_plus).encode()
+        timeout_ms = self._ms("sasl.login.read.timeout.ms") or self._ms("sasl.login.connect.timeout.ms") or _TIMEOUT_MS
+        try:
+            with urlopen(Request(self._url, data, headers), timeout=timeout_ms / 1000) as response:
+                granted = json.loads(response.read(_MOST_BYTES))
+            token = granted.get("access_token") or granted.get("id_token")
+            expires_at_s = float(str(_claims(token)["exp"]))
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise TokenUnavailable(f"{self._url}: {str(error) or type(error).__name__}") from None
+        self._token, self._renews_at_s = token, self._renewal(time.time(), expires_at_s)
+
+    def _renewal(self, now_s: float, expires_at_s: float) -> float:
+        """Return when to renew a token, by the rules of Apache Kafka's ExpiringCredentialRefreshingLogin."""
+        lifetime_s = max(0.0, expires_at_s - now_s)
+        part = (
+            self._number("sasl.login.refresh.window.factor")
+            + self._number("sasl.login.refresh.window.jitter") * random.random()
+        )
+        wanted_s = now_s + lifetime_s * part
+        buffer_s, least_s = (
+            self._number("sasl.login.refresh.buffer.seconds"),
+            self._number("sasl.login.refresh.min.period.seconds"),
+        )
+        if lifetime_s < buffer_s + least_s:
+            return wanted_s
+        return max(now_s + least_s, min(wanted_s, expires_at_s - buffer_s))
+
+    def _number(self, key: str) -> float:
+        return float(str(self._setting(key)))
+
+    def _ms(self, key: str) -> int:
+        return int(str(self._setting(key) or 0))
+
+
+def _claims(token: str) -> dict[str, object]:
+    """Return the claims of a signed token, which the other side verifies."""
+    body = token.split(".")[1]
+    found: dict[str, object] = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return found
