@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import randrange
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -209,6 +210,7 @@ class Controller:
             ),
             check_config=self._config_problem,
             new_topic_id=self._new_topic_id,
+            random_below=randrange,
             admit=admit,
         )
         return self._settle(decision, validate_only)
@@ -234,7 +236,8 @@ class Controller:
         self, topics: Sequence[MorePartitions], *, validate_only: bool = False, admit: Admit = unlimited
     ) -> Deferred[list[MorePartitionsResult]]:
         """Add partitions to topics, to each on its own."""
-        return self._settle(create_partitions.create_partitions(self.image, topics, admit), validate_only)
+        decision = create_partitions.create_partitions(self.image, topics, random_below=randrange, admit=admit)
+        return self._settle(decision, validate_only)
 
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None

@@ -11,6 +11,7 @@ from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, A
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.replica_placement import check_manual, new_partition, place_replicas
+from metadata.striped_placer import RandomBelow
 from protocol.error_codes import ErrorCode
 
 
@@ -31,7 +32,7 @@ class MorePartitionsResult(msgspec.Struct, frozen=True):
 
 
 def create_partitions(
-    image: MetadataImage, topics: Sequence[MorePartitions], admit: Admit = unlimited
+    image: MetadataImage, topics: Sequence[MorePartitions], *, random_below: RandomBelow, admit: Admit = unlimited
 ) -> Decision[MorePartitionsResult]:
     """Decide for each topic. As in Kafka, a name that is given twice is rejected once, at the beginning."""
     times = Counter(topic.name for topic in topics)
@@ -46,7 +47,7 @@ def create_partitions(
         if times[topic.name] > 1:
             continue
         try:
-            records = _more_partitions(image, topic, MAX_PARTITIONS_PER_REQUEST - len(decision.records))
+            records = _more_partitions(image, topic, MAX_PARTITIONS_PER_REQUEST - len(decision.records), random_below)
             admit(len(records))
         except Refused as refusal:
             decision.results.append(MorePartitionsResult(topic.name, refusal.error_code, refusal.message))
@@ -56,7 +57,9 @@ def create_partitions(
     return decision
 
 
-def _more_partitions(image: MetadataImage, wanted: MorePartitions, limit: int) -> list[MetadataRecord]:
+def _more_partitions(
+    image: MetadataImage, wanted: MorePartitions, limit: int, random_below: RandomBelow
+) -> list[MetadataRecord]:
     topic = image.topic(wanted.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -72,7 +75,7 @@ def _more_partitions(image: MetadataImage, wanted: MorePartitions, limit: int) -
     factor = len(topic.partitions[0].replicas)
     manual = wanted.assignments is not None
     if wanted.assignments is None:
-        replicas = place_replicas(image, additional, factor, have)
+        replicas = place_replicas(image, additional, factor, random_below)
     elif len(wanted.assignments) != additional:
         message = (
             f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} assignment(s)"

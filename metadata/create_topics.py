@@ -17,6 +17,7 @@ from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, A
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.replica_placement import check_manual, new_partition, place_replicas
+from metadata.striped_placer import RandomBelow
 from metadata.topic_names import CLUSTER_METADATA, collision_key, collision_problem, may_collide, name_problem
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord
@@ -63,6 +64,7 @@ def create_topics(
     defaults: TopicDefaults,
     check_config: ConfigCheck,
     new_topic_id: Callable[[], bytes],
+    random_below: RandomBelow,
     admit: Admit = unlimited,
 ) -> Decision[NewTopicResult]:
     """Decide for each topic. As in Kafka, a name that is given twice is rejected once, at the end."""
@@ -83,7 +85,7 @@ def create_topics(
             late.append(_refused(name, Refused(ErrorCode.INVALID_REQUEST, message)))
         else:
             try:
-                records, result = _create_topic(image, topic, defaults, check_config, new_topic_id)
+                records, result = _create_topic(image, topic, defaults, check_config, new_topic_id(), random_below)
                 admit(result.num_partitions)
             except Refused as refusal:
                 decision.results.append(_refused(name, refusal))
@@ -111,12 +113,12 @@ def _create_topic(
     topic: NewTopic,
     defaults: TopicDefaults,
     check_config: ConfigCheck,
-    new_topic_id: Callable[[], bytes],
+    topic_id: bytes,
+    random_below: RandomBelow,
 ) -> tuple[list[MetadataRecord], NewTopicResult]:
     _check_name(image, topic.name)
     configs = _check_configs(topic, check_config)
-    topic_id = new_topic_id()
-    partitions = _partitions(image, topic, topic_id, defaults)
+    partitions = _partitions(image, topic, topic_id, defaults, random_below)
     records = [
         new_record(image.metadata_version, TopicRecord, name=topic.name, topic_id=topic_id),
         *alter_config(image, ResourceType.TOPIC, topic.name, configs),
@@ -157,7 +159,7 @@ def _check_configs(topic: NewTopic, check_config: ConfigCheck) -> dict[str, str]
 
 
 def _partitions(
-    image: MetadataImage, topic: NewTopic, topic_id: bytes, defaults: TopicDefaults
+    image: MetadataImage, topic: NewTopic, topic_id: bytes, defaults: TopicDefaults, random_below: RandomBelow
 ) -> list[MetadataRecord]:
     if topic.assignments:
         return _assigned_partitions(image, topic, topic_id)
@@ -170,7 +172,7 @@ def _partitions(
     count = defaults.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
     factor = defaults.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
     try:
-        replicas = place_replicas(image, count, factor, 0)
+        replicas = place_replicas(image, count, factor, random_below)
     except Refused as refused:
         message = f"Unable to replicate the partition {factor} time(s): {refused.message}"
         raise Refused(refused.error_code, message) from None

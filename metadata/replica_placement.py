@@ -9,40 +9,37 @@ from metadata.features import DIRECTORIES_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from metadata.striped_placer import RandomBelow, StripedPlacer, UsableBroker
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionRecord
 
 
 def place_replicas(
-    image: MetadataImage, partition_count: int, replication_factor: int, first: int
+    image: MetadataImage, partition_count: int, replication_factor: int, random_below: RandomBelow
 ) -> list[tuple[int, ...]]:
-    """Return the replicas of `partition_count` new partitions from the index `first` on, in turn by broker.
+    """Return the replicas of `partition_count` new partitions, striped over racks and brokers.
 
     Brokers whose log directories are all cordoned get none (KIP-1066). Raises Refused INVALID_REPLICATION_FACTOR if
     there are fewer brokers than replicas, or none that may lead.
     """
-    registered = sorted(number for number, broker in image.brokers.items() if not broker.is_cordoned)
-    usable = [broker for broker in registered if not image.brokers[broker].fenced]
-    if not usable:
+    brokers = [
+        UsableBroker(number, broker.rack, broker.fenced)
+        for number, broker in image.brokers.items()
+        if not broker.is_cordoned
+    ]
+    if all(broker.fenced for broker in brokers):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "All brokers are currently fenced, or have all their log directories cordoned.",
         )
-    if replication_factor > len(registered):
+    if replication_factor > len(brokers):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication_factor} cannot be reached because only"
-            f" {len(registered)} broker(s) are registered or some brokers have all their log directories cordoned.",
+            f" {len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",
         )
-    candidates = usable + [broker for broker in registered if image.brokers[broker].fenced]
-    return [tuple(_in_turn(usable, candidates, first + index)[:replication_factor]) for index in range(partition_count)]
-
-
-def _in_turn(usable: list[int], candidates: list[int], turn: int) -> list[int]:
-    """Return all candidates, beginning with a usable one that advances with each turn."""
-    start = turn % len(usable)
-    rotated = usable[start:] + usable[:start]
-    return rotated + [broker for broker in candidates if broker not in usable]
+    placer = StripedPlacer(brokers, random_below)
+    return [placer.place(replication_factor) for _ in range(partition_count)]
 
 
 def check_manual(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:

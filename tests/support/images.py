@@ -55,6 +55,7 @@ def decide_topics(
         defaults=TopicDefaults(1, 1),
         check_config=check_config,
         new_topic_id=lambda: next(numbers).to_bytes(16, "big"),
+        random_below=lambda _: 0,
     )
 
 

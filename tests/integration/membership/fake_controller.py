@@ -135,7 +135,12 @@ class FakeController:
     def create(self, *topics: NewTopic) -> list[NewTopicResult]:
         """Create topics."""
         decision = create_topics(
-            self.image, topics, defaults=TopicDefaults(1, 1), check_config=lambda _: None, new_topic_id=random_id
+            self.image,
+            topics,
+            defaults=TopicDefaults(1, 1),
+            check_config=lambda _: None,
+            new_topic_id=random_id,
+            random_below=lambda _: 0,
         )
         if decision.records:
             self.write(decision.records)

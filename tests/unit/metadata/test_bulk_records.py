@@ -78,7 +78,7 @@ def test_overlong_lengths_are_read_correctly():
 
 def image_with_mixed_leaders():
     """Return an image with partitions that broker 1 leads, that have no leader, and that another broker leads."""
-    image = with_topics(cluster(brokers=2), NewTopic("a", 3, 1), NewTopic("b", 4, 2))
+    image = with_topics(cluster(brokers=2), NewTopic("a", 6, 1), NewTopic("b", 8, 2))
     partitions = image.topics_by_name["b"].partitions
     partitions[1] = partitions[1]._replace(leader=-1, isr=(), eligible_leader_replicas=(1, 2))
     partitions[2] = partitions[2]._replace(leader=2, isr=(2,))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.create_partitions import MorePartitions, create_partitions
+from metadata.create_partitions import MorePartitions, MorePartitionsResult, create_partitions
 from metadata.create_topics import NewTopic
+from metadata.decision import Decision
 from metadata.image import MetadataImage
 from metadata.registration import cordon_directories
 from metadata.replay import replay_all
@@ -18,20 +19,24 @@ def image() -> MetadataImage:
     return with_topics(cluster(), NewTopic("pa", 2, 1))
 
 
+def decide(image: MetadataImage, topics: list[MorePartitions]) -> Decision[MorePartitionsResult]:
+    return create_partitions(image, topics, random_below=lambda _: 0)
+
+
 def test_all_brokers_are_cordoned(image: MetadataImage):
     """The message is exactly Kafka 4.3.1's, without a prefix. A manual assignment ignores the cordon."""
     replay_all(image, cordon_directories(image, 1, [DIRECTORY]))
-    (result,) = create_partitions(image, [MorePartitions("pa", 3)]).results
+    (result,) = decide(image, [MorePartitions("pa", 3)]).results
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
     assert result.error_message == "All brokers are currently fenced, or have all their log directories cordoned."
-    (result,) = create_partitions(image, [MorePartitions("pa", 3, ((1,),))]).results
+    (result,) = decide(image, [MorePartitions("pa", 3, ((1,),))]).results
     assert result.error_code is ErrorCode.NONE
 
 
 def test_partitions_are_added_at_the_end(image: MetadataImage):
     """Existing partitions do not change."""
     before = dict(image.topics_by_name["pa"].partitions)
-    decision = create_partitions(image, [MorePartitions("pa", 4)])
+    decision = decide(image, [MorePartitions("pa", 4)])
     replay_all(image, decision.records)
 
     assert list(image.topics_by_name["pa"].partitions) == [0, 1, 2, 3]
@@ -64,7 +69,7 @@ def test_partitions_are_added_at_the_end(image: MetadataImage):
 )
 def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code: str, message: str | None):
     """Each kind of error; nothing is written."""
-    decision = create_partitions(image, [wanted])
+    decision = decide(image, [wanted])
 
     assert [(r.error_code.name, r.error_message) for r in decision.results] == [(code, message)]
     assert decision.records == []
@@ -72,7 +77,9 @@ def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code:
 
 def test_duplicates_are_rejected_once(image: MetadataImage):
     """Duplicate topics come first in the response."""
-    decision = create_partitions(image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)])
+    decision = create_partitions(
+        image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)], random_below=lambda _: 0
+    )
 
     assert [r.name for r in decision.results] == ["pa", "nope"]
     assert decision.results[0].error_message == "Duplicate topic name."
@@ -80,6 +87,6 @@ def test_duplicates_are_rejected_once(image: MetadataImage):
 
 def test_manual_assignment(image: MetadataImage):
     """One list of brokers per new partition."""
-    decision = create_partitions(image, [MorePartitions("pa", 4, ((1,), (1,)))])
+    decision = decide(image, [MorePartitions("pa", 4, ((1,), (1,)))])
 
     assert [r.value.replicas for r in decision.records] == [[1], [1]]

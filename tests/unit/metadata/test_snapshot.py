@@ -128,7 +128,7 @@ def decide(image: MetadataImage, kind: str, wanted):
     if kind == "create":
         return decide_topics(image, *wanted).records
     if kind == "partitions":
-        return create_partitions(image, wanted).records
+        return create_partitions(image, wanted, random_below=lambda _: 0).records
     if kind == "delete":
         return delete_topics(image, wanted).records
     if kind == "config":
