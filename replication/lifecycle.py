@@ -111,12 +111,19 @@ class BrokerLifecycle:
         self.last_error: str | None = None
         #: Whether something must be said that the request in flight did not.
         self._news = False
+        self._registers_again = False
 
     # -- what happens at this broker ---------------------------------------------------------------------------------
 
     def note_applied(self, offset: int) -> None:
         """The metadata log is applied up to and with `offset`."""
         self.applied_offset = offset
+
+    def register_again(self, now_ms: int) -> None:
+        """Send this run's registration once more, because the controllers now keep more of it. Its epoch stays."""
+        if self.state > LifecycleState.REGISTERING and not self._registers_again:
+            self._registers_again = True
+            self._say(now_ms)
 
     def logs_are_open(self, now_ms: int) -> None:
         """All partitions of the metadata are hosted: ask to be unfenced."""
@@ -172,9 +179,14 @@ class BrokerLifecycle:
             )
         if now_ms < self.due_ms:
             return None
-        self._in_flight, self._reports_all = self.state, self.state is not LifecycleState.REGISTERING
-        self._news = False
-        return self._registration() if self.state is LifecycleState.REGISTERING else self._heartbeat()
+        self._in_flight = LifecycleState.REGISTERING if self.registers else self.state
+        self._reports_all, self._news = not self.registers, False
+        return self._registration() if self.registers else self._heartbeat()
+
+    @property
+    def registers(self) -> bool:
+        """Whether the next request is a registration, and not a heartbeat."""
+        return self.state is LifecycleState.REGISTERING or self._registers_again
 
     def _registration(self) -> Struct:
         who = self.identity
@@ -227,7 +239,9 @@ class BrokerLifecycle:
             return
         if asked is LifecycleState.REGISTERING:
             self.broker_epoch = response.broker_epoch
-            self.state = LifecycleState.CATCHING_UP
+            self._registers_again = False
+            if self.state is LifecycleState.REGISTERING:
+                self.state = LifecycleState.CATCHING_UP
             return
         if self._reports_all:
             self._unreported_since_ms = None

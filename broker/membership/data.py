@@ -15,9 +15,11 @@ from broker.startup.node import found_properties, load_logs, log_damage_report
 from config import BrokerConfig
 from controller.formatting import id_bytes, id_text
 from controller.leadership import open_metadata_log
+from metadata.features import DIRECTORIES_LEVEL
 from metadata.image import MetadataImage
 from runtime.ids import random_id
 from storage.checkpoints import MetaProperties, read_clean_shutdown, write_meta_properties
+from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory, lock_all
 from storage.log.offset_checkpoints import stored_high_watermarks
@@ -64,8 +66,15 @@ class MemberData:
         self._directories.metadata.unlock()
 
     def check_missing(self, image: MetadataImage) -> None:
-        """Find partitions of directories that are missing. Raises DirectoryRefused if a new one may be their home."""
+        """Find partitions of directories that are missing.
+
+        Raises DirectoryRefused if a new one may be their home, or if the controllers do not know the directories of
+        replicas: then they could not replace the replicas of one that fails.
+        """
         node_id, directories = self._config.node_id, self._directories
+        if len(self._config.log_dirs) > 1 and image.metadata_version < DIRECTORIES_LEVEL:
+            reason = "log.dirs has several directories. They need metadata.version 3.7-IV2 or higher"
+            raise DirectoryRefused(directories.metadata.path, reason)
         in_use = found_properties(self.logs.directories, directories)
         missing = find_missing(LOCAL, image, node_id, in_use)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])

@@ -1,4 +1,8 @@
-"""Ask the controllers which cluster they are of, before this broker writes anything (KIP-919)."""
+"""Ask the controllers which cluster they are of, before this broker writes anything (KIP-919).
+
+Below metadata.version 3.7-IV0, controllers refuse this question. Then the id of the directories or of the configuration
+counts, as in Apache Kafka. A wrong one is refused when the broker follows the metadata log.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from runtime.timers import Timers
 
 _CONTROLLERS = 2
 _RETRY_MS = 100
+_HIDDEN_ID = "metadata.version is below 3.7-IV0, so they do not report the cluster's id: set pybroker.cluster.id to it"
 
 
 def bootstrap_endpoints(config: BrokerConfig) -> list[Endpoint]:
@@ -25,10 +30,19 @@ def bootstrap_endpoints(config: BrokerConfig) -> list[Endpoint]:
 
 
 class ClusterDiscovery:
-    """Asks the bootstrap controllers in turn until one answers. `on_found` is called once."""
+    """Asks the bootstrap controllers in turn until one answers. `on_found` is called once.
+
+    Args:
+        known: the cluster's id by the directories or the configuration.
+    """
 
     def __init__(
-        self, bootstrap: list[Endpoint], channel: ControllerChannel, timers: Timers, on_found: Callable[[], None]
+        self,
+        bootstrap: list[Endpoint],
+        channel: ControllerChannel,
+        timers: Timers,
+        on_found: Callable[[], None],
+        known: str | None,
     ) -> None:
         self.cluster_id: str | None = None
         self.last_error: str | None = None
@@ -36,6 +50,7 @@ class ClusterDiscovery:
         self._channel = channel
         self._timers = timers
         self._on_found = on_found
+        self._known = known
         self._tries = 0
         self._is_closed = False
 
@@ -58,11 +73,14 @@ class ClusterDiscovery:
             return
         try:
             answer = answered.result().fields
-            if answer.error_code == ErrorCode.NONE:
-                self.cluster_id = answer.cluster_id
+            is_refused = answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+            if answer.error_code == ErrorCode.NONE or (is_refused and self._known is not None):
+                self.cluster_id = self._known if is_refused else answer.cluster_id
                 self._on_found()
                 return
             self.last_error = answer.error_message or error_text(answer.error_code)
+            if is_refused:
+                self.last_error = _HIDDEN_ID
         except (OutboundError, ProtocolError) as error:
             self.last_error = str(error)
         self._timers.call_later(_RETRY_MS, self.start)

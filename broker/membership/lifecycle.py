@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, Leader
 from broker.network.outbound_errors import OutboundError
 from broker.replicas.cordoned_dirs import KEY as CORDONED_DIRS
 from config import BrokerConfig
+from metadata.features import DIRECTORIES_LEVEL
 from protocol.client_session import Response
 from protocol.error_codes import ProtocolError
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
@@ -67,9 +69,18 @@ class MemberLifecycle:
         """Register, and send heartbeats."""
         self._step()
 
-    def note_applied(self, offset: int) -> None:
-        """The metadata log is applied up to and with `offset`."""
-        self._lifecycle.note_applied(offset)
+    def note_applied(self, committed: CommittedMetadata) -> None:
+        """More of the metadata log is applied.
+
+        Below metadata.version 3.7-IV2 the controllers do not keep the log directories of a registration. When that
+        level is reached, this broker registers once more, as Apache Kafka's BrokerRegistrationTracker does.
+        """
+        self._lifecycle.note_applied(committed.last_offset)
+        registered = committed.image.brokers.get(self._lifecycle.identity.node_id)
+        if registered is None or registered.log_directories or committed.image.metadata_version < DIRECTORIES_LEVEL:
+            return
+        self._lifecycle.register_again(self._clock.monotonic_ms())
+        self._step()
 
     def logs_are_open(self) -> None:
         """All partitions are hosted: ask to be unfenced."""
@@ -106,7 +117,7 @@ class MemberLifecycle:
         if self._is_closed or self._in_flight:
             return
         now_ms = self._clock.monotonic_ms()
-        api = BROKER_REGISTRATION if self.state is LifecycleState.REGISTERING else BROKER_HEARTBEAT
+        api = BROKER_REGISTRATION if self._lifecycle.registers else BROKER_HEARTBEAT
         try:
             request = self._lifecycle.next_request(now_ms)
         except RegistrationRefused as error:
@@ -123,6 +134,7 @@ class MemberLifecycle:
         if self._is_closed:
             return
         before, now_ms = self.state, self._clock.monotonic_ms()
+        what = "registration" if self._lifecycle.registers else "heartbeat"
         was_fenced = self._lifecycle.fenced
         try:
             self._lifecycle.answered(answered.result().fields, now_ms)
@@ -132,7 +144,6 @@ class MemberLifecycle:
         except (OutboundError, ProtocolError) as error:
             self._lifecycle.failed(now_ms, str(error))
         if self._lifecycle.last_error is not None:
-            what = "registration" if before is LifecycleState.REGISTERING else "heartbeat"
             self._log.warning("The %s failed: %s", what, self._lifecycle.last_error)
         if self.state is not before:
             log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)

@@ -161,15 +161,15 @@ class MemberProcess(CoordinatingMember):
 
     async def _find_cluster(self, data: MemberData) -> str:
         """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""
-        channel = self._channel()
-        found = ClusterDiscovery(bootstrap_endpoints(self.config), channel, self.timers, self._progress.changed)
+        channel, asked = self._channel(), self.config.get_str("pybroker.cluster.id")
+        known = data.cluster_id or asked
+        found = ClusterDiscovery(bootstrap_endpoints(self.config), channel, self.timers, self._progress.changed, known)
         found.start()
         try:
             await self._in_time(lambda: found.cluster_id is not None, lambda: found.last_error)
         finally:
             found.close()
         assert found.cluster_id is not None
-        asked = self.config.get_str("pybroker.cluster.id")
         if data.cluster_id is None and asked not in (None, found.cluster_id):
             raise CannotStart(
                 f"pybroker.cluster.id is {asked}, but the controllers are of cluster {found.cluster_id}. Remove the"
@@ -221,7 +221,7 @@ class MemberProcess(CoordinatingMember):
             self._progress.changed,
             self._on_failure,
         )
-        self._lifecycle.note_applied(self._committed.last_offset)
+        self._lifecycle.note_applied(self._committed)
         self._lifecycle.start()
         await self._progress.until(lambda: self._state >= LifecycleState.RECOVERING)
         data.broker_epoch = self._lifecycle.broker_epoch
@@ -241,7 +241,7 @@ class MemberProcess(CoordinatingMember):
 
     def _on_metadata(self) -> None:
         if self._lifecycle is not None:
-            self._lifecycle.note_applied(self._committed.last_offset)
+            self._lifecycle.note_applied(self._committed)
         if self._forwarder is not None:
             self._forwarder.learn_versions()
             self.metadata_retention.check()

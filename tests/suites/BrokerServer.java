@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
@@ -30,6 +31,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.ServerSocketFactory;
@@ -278,19 +280,21 @@ public class BrokerServer extends EmptyBroker {
     public ReplicaManager replicaManager() {
         ReplicaManager manager = nothing(ReplicaManager.class);
         Mockito.when(manager.metadataCache()).thenReturn(metadataCache);
-        Mockito.when(manager.onlinePartition(Mockito.any())).thenAnswer(call -> led(call.getArgument(0)));
+        Mockito.when(manager.onlinePartition(Mockito.any())).thenAnswer(call -> replica(call.getArgument(0)));
         Mockito.when(manager.localLog(Mockito.any())).thenAnswer(call -> log(call.getArgument(0)));
         return manager;
     }
 
-    /** What tests look at to see who leads. */
-    private Option<Partition> led(TopicPartition place) {
-        boolean here = metadataCache.getLeaderAndIsr(place.topic(), place.partition()).map(each -> each.leader() == config.nodeId()).orElse(false);
-        if (!here || shutdown)
+    /** A replica of this broker; its leader has a log. */
+    private Option<Partition> replica(TopicPartition place) {
+        Optional<LeaderAndIsr> known = metadataCache.getLeaderAndIsr(place.topic(), place.partition());
+        if (shutdown || known.isEmpty() || log(place).isEmpty())
             return Option.empty();
+        boolean leads = known.get().leader() == config.nodeId();
+        Option<UnifiedLog> log = leads ? log(place) : Option.empty();
         Partition partition = nothing(Partition.class);
-        Mockito.when(partition.leaderLogIfLocal()).thenReturn(Option.apply(nothing(UnifiedLog.class)));
-        Mockito.when(partition.isLeader()).thenReturn(true);
+        Mockito.when(partition.leaderLogIfLocal()).thenReturn(log);
+        Mockito.when(partition.isLeader()).thenReturn(leads);
         return Option.apply(partition);
     }
 
@@ -298,12 +302,16 @@ public class BrokerServer extends EmptyBroker {
     public LogManager logManager() {
         LogManager manager = nothing(LogManager.class);
         Mockito.when(manager.liveLogDirs()).thenReturn(CollectionConverters.asScala(config.logDirs().stream().map(File::new).toList()));
-        Mockito.when(manager.getLog(Mockito.any(), Mockito.anyBoolean())).thenAnswer(call -> log(call.getArgument(0)));
+        Mockito.when(manager.getLog(Mockito.any(), Mockito.anyBoolean())).thenAnswer(call -> found(call.getArgument(0), call.getArgument(1)));
         return manager;
     }
 
     private Option<UnifiedLog> log(TopicPartition place) {
-        return ReplicaFiles.find(config.logDirs(), place).map(Option::apply).orElse(Option.empty());
+        return found(place, false);
+    }
+
+    private Option<UnifiedLog> found(TopicPartition place, boolean isFuture) {
+        return ReplicaFiles.find(config.logDirs(), place, isFuture).map(Option::apply).orElse(Option.empty());
     }
 
     @Override

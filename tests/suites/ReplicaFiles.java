@@ -19,24 +19,35 @@ import org.mockito.Mockito;
 
 /** A replica of a member, read from its files at each question: tests look at ends of logs and at batches. */
 final class ReplicaFiles {
-    private final File directory;
+    private File directory;
 
     private ReplicaFiles(File directory) {
         this.directory = directory;
     }
 
-    /** Return the log of a partition, if one of these directories has it. */
-    static Optional<UnifiedLog> find(List<String> logDirs, TopicPartition place) {
-        return logDirs.stream().map(each -> new File(each, place.toString())).filter(File::isDirectory).findFirst().map(each -> new ReplicaFiles(each).log());
+    /** Return the log of a partition, or its copy in another log directory, if one of these directories has it. */
+    static Optional<UnifiedLog> find(List<String> logDirs, TopicPartition place, boolean isFuture) {
+        return logDirs.stream()
+            .flatMap(each -> Optional.ofNullable(new File(each).listFiles()).stream().flatMap(Arrays::stream))
+            .filter(each -> isFuture ? each.getName().startsWith(place + ".") && each.getName().endsWith("-future") : each.getName().equals(place.toString()))
+            .findFirst().map(each -> new ReplicaFiles(each).log());
     }
 
     private UnifiedLog log() {
         UnifiedLog log = BrokerServer.nothing(UnifiedLog.class);
-        Mockito.when(log.dir()).thenReturn(directory);
+        Mockito.when(log.dir()).thenAnswer(call -> directory);
+        Mockito.when(log.parentDir()).thenReturn(directory.getParent());
+        Mockito.doAnswer(call -> rename(call.getArgument(0))).when(log).renameDir(Mockito.anyString(), Mockito.anyBoolean());
         Mockito.when(log.logEndOffset()).thenAnswer(call -> endOffset());
         Mockito.when(log.highWatermark()).thenAnswer(call -> highWatermark());
         Mockito.when(log.logSegments()).thenAnswer(call -> Arrays.stream(segments()).map(ReplicaFiles::segment).toList());
         return log;
+    }
+
+    /** Rename the directory, while its broker is stopped. */
+    private Object rename(String name) throws IOException {
+        directory = Files.move(directory.toPath(), directory.toPath().resolveSibling(name)).toFile();
+        return null;
     }
 
     private File[] segments() {
@@ -78,6 +89,7 @@ final class ReplicaFiles {
     private static LogSegment segment(File file) {
         LogSegment segment = BrokerServer.nothing(LogSegment.class);
         try {
+            Mockito.when(segment.log()).thenAnswer(call -> FileRecords.open(file, false));
             Mockito.when(segment.read(Mockito.anyLong(), Mockito.anyInt())).thenAnswer(call -> read(file, call.getArgument(0)));
         } catch (IOException e) {
             throw new UncheckedIOException(e);

@@ -1,8 +1,9 @@
-"""Run compiled tests of Apache Kafka with members of pybroker: `python -m tests.suites CLASS[#METHOD] ...`.
+"""Run compiled tests of Apache Kafka with members of pybroker: `python -m tests.suites [--kafka] CLASS[#METHOD] ...`.
 
 A JVM runs the tests with their own harnesses and a real controller. `BrokerServer.java` takes the place of Apache
 Kafka's class of that name: it starts a member as a process of its own. Tests with a broker and a controller in one
-node are aborted, because a member has no controller. A test that reads objects of its broker's JVM fails.
+node are aborted, because a member has no controller. A test that reads objects of its broker's JVM fails. With --kafka
+the brokers are Apache Kafka's own: a test that fails there, too, says nothing about pybroker.
 
 Maven Central has compiled tests of this release, not of 4.4.0. Reports of JUnit and the output of brokers are in
 `.cache/suites`. Methods with parameters need their types: METHOD(org.apache.kafka.common.test.ClusterInstance).
@@ -72,12 +73,16 @@ def _jars() -> list[Path]:
 
 
 def main(wanted: Sequence[str]) -> int:
+    alone = "--kafka" in wanted
+    wanted = [each for each in wanted if each != "--kafka"]
     if not wanted:
         print(__doc__)
         return 2
     jars, classes, brokers = _jars(), HOME / "classes", HOME / "brokers"
     brokers.mkdir(parents=True, exist_ok=True)
-    compile_java(sorted(Path(__file__).parent.glob("*.java")), jars, classes)
+    stand_ins = [] if alone else [classes]
+    if stand_ins:
+        compile_java(sorted(Path(__file__).parent.glob("*.java")), jars, classes)
     options = [
         *QUICK,
         "-Xmx1500m",
@@ -93,11 +98,11 @@ def main(wanted: Sequence[str]) -> int:
         "--disable-banner",
         "--disable-ansi-colors",
         "--details=testfeed",
-        f"--reports-dir={HOME / 'reports'}",
+        f"--reports-dir={HOME / ('reports-kafka' if alone else 'reports')}",
         *selected,
     ]
     main_class = "org.junit.platform.console.ConsoleLauncher"
-    return subprocess.run(java_command(main_class, arguments, [classes, *jars], options=options)).returncode
+    return subprocess.run(java_command(main_class, arguments, [*stand_ins, *jars], options=options)).returncode
 
 
 if __name__ == "__main__":

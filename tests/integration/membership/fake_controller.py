@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from controller.metadata_snapshot import Quorum, build_snapshot, metadata_batch
 from metadata.bulk_records import Changes
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults, create_topics
+from metadata.features import BOOTSTRAP_FEATURES, CONTROLLER_REGISTRATION_LEVEL
 from metadata.image import Endpoint, MetadataImage
 from metadata.registration import (
     NodeIdentity,
@@ -88,7 +89,7 @@ class FakeController:
         static_voters: the voters that it describes, which are not in the log.
     """
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(self, cluster_id: str, features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> None:
         self.cluster_id = cluster_id
         self.image = MetadataImage()
         self.epoch = 1
@@ -106,7 +107,7 @@ class FakeController:
         self._snapshot: tuple[int, int, bytes] | None = None
         self._lock = threading.Condition()
         self._end = 0
-        self.write(bootstrap_records(feature_records()))
+        self.write(bootstrap_records(feature_records(features)))
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -171,9 +172,7 @@ class FakeController:
         self.requests.append((api.name, request))
         handlers: dict[str, Callable[[Any], Struct]] = {
             API_VERSIONS.name: self._api_versions,
-            DESCRIBE_CLUSTER.name: lambda _: DESCRIBE_CLUSTER.response(
-                endpoint_type=2, cluster_id=self.cluster_id, controller_id=NODE_ID
-            ),
+            DESCRIBE_CLUSTER.name: self._describe_cluster,
             fetch.FETCH.name: self._fetch,
             fetch_snapshot.FETCH_SNAPSHOT.name: self._fetch_snapshot,
             BROKER_REGISTRATION.name: self._register,
@@ -252,6 +251,11 @@ class FakeController:
         topic = fetch_snapshot.ResponseTopicSnapshot(name="__cluster_metadata", partitions=[part])
         return fetch_snapshot.FETCH_SNAPSHOT.response(topics=[topic])
 
+    def _describe_cluster(self, _: Struct) -> Struct:
+        if self.image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
+            return DESCRIBE_CLUSTER.response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return DESCRIBE_CLUSTER.response(endpoint_type=2, cluster_id=self.cluster_id, controller_id=NODE_ID)
+
     def _register(self, request: Struct) -> Struct:
         if not self.is_active:
             return BROKER_REGISTRATION.response(error_code=ErrorCode.NOT_CONTROLLER)
@@ -259,8 +263,12 @@ class FakeController:
             return BROKER_REGISTRATION.response(error_code=self.refusals.pop(0))
         node = NodeIdentity(request.broker_id, request.incarnation_id)
         endpoints = [Endpoint(each.name, each.host, each.port, each.security_protocol) for each in request.listeners]
-        epoch = self._end
-        self.write(register_broker(self.image, node, epoch, endpoints, request.rack, request.log_dirs))
+        before = self.image.brokers.get(request.broker_id)
+        is_again = before is not None and before.incarnation_id == request.incarnation_id
+        epoch = before.broker_epoch if before is not None and is_again else self._end
+        records = register_broker(self.image, node, epoch, endpoints, request.rack, request.log_dirs)
+        records[0].value.fenced = not is_again
+        self.write(records)
         return BROKER_REGISTRATION.response(broker_epoch=epoch)
 
     def _heartbeat(self, request: Struct) -> Struct:
@@ -344,10 +352,10 @@ class FakeController:
 
 
 @contextmanager
-def fake_controller(cluster_id: str) -> Iterator[FakeController]:
+def fake_controller(cluster_id: str, features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> Iterator[FakeController]:
     """Yield a controller that listens on a free port."""
     with socket.create_server((HOST, 0)) as listener:
-        controller = FakeController(cluster_id)
+        controller = FakeController(cluster_id, features)
         controller.port = listener.getsockname()[1]
         thread = threading.Thread(target=controller.listen, args=(listener,))
         thread.start()

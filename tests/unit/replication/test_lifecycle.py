@@ -248,3 +248,15 @@ def test_broker_that_does_not_run_yet_ends_at_once(state: LifecycleState) -> Non
     life = Life(state)
     life.life.leave(life.now)
     assert life.state() is LifecycleState.ENDED
+
+
+def test_registration_is_sent_again() -> None:
+    """Once the controllers keep log directories: the state stays, and heartbeats go on."""
+    life = Life(LifecycleState.RUNNING)
+    life.life.register_again(life.now)
+    assert life.request().incarnation_id == IDENTITY.incarnation_id
+    life.life.failed(life.now)
+    assert life.request(after_ms=life.waits()).log_dirs == sorted(IDENTITY.log_dirs)
+    life.life.answered(BROKER_REGISTRATION.response(broker_epoch=55), life.now)
+    assert (life.state(), life.life.broker_epoch) == (LifecycleState.RUNNING, 55)
+    assert life.beat(is_caught_up=True).broker_epoch == 55
