@@ -30,16 +30,17 @@ from metadata import (
     create_topics,
     delete_topics,
     elections,
+    reassignments,
 )
 from metadata import (
     registration as lifecycle,
 )
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
-from metadata.decision import Admit, Decision, check_size, unlimited
+from metadata.decision import Admit, Decision, PartitionResult, check_size, unlimited
 from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.delta import Delta
-from metadata.elections import ElectionType, PartitionResult
+from metadata.elections import ElectionType
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import NO_CONFIGS, MetadataImage
 from metadata.replay import replay_all
@@ -246,10 +247,11 @@ class Controller:
         return self._settle(elections.elect_leaders(self.image, election_type, partitions))
 
     def alter_reassignments(
-        self, targets: Sequence[tuple[str, int, tuple[int, ...] | None]]
+        self, targets: Sequence[reassignments.Target], *, may_change_factor: bool = True
     ) -> Deferred[list[PartitionResult]]:
-        """Change the replicas of partitions (topic, partition)."""
-        return self._settle(elections.alter_reassignments(self.image, targets))
+        """Change the replicas of partitions."""
+        decision = reassignments.alter_reassignments(self.image, targets, may_change_factor=may_change_factor)
+        return self._settle(decision)
 
     def auto_create(
         self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from metadata.configs import MIN_INSYNC_REPLICAS
-from metadata.features import ELIGIBLE_LEADER_REPLICAS
-from metadata.image import MetadataImage, ResourceType, TopicImage
-from metadata.partition_change import Rules, Wanted, change_of, without
+from metadata.image import MetadataImage, TopicImage
+from metadata.partition_change import Wanted, change_of, without
 from metadata.partition_registration import EPOCHS, NO_LEADER, PartitionRegistration
+from metadata.partition_rules import is_active, min_isr, rules_of
 
 
 class BrokerMoves:
@@ -22,11 +21,7 @@ class BrokerMoves:
         self._image = image
         self._broker_id = broker_id
         self._comes = comes
-        self._rules = Rules(
-            metadata_version=image.metadata_version,
-            has_eligible_replicas=bool(image.features.get(ELIGIBLE_LEADER_REPLICAS, 0)),
-            may_lead=self._may_lead,
-        )
+        self._rules = rules_of(image, self._may_lead)
         self._decided: dict[tuple[object, ...], dict[str, Any]] = {}
         self._topic: TopicImage | None = None
         self._min_isr = 1
@@ -34,13 +29,12 @@ class BrokerMoves:
     def _may_lead(self, broker_id: int) -> bool:
         if broker_id == self._broker_id:
             return self._comes
-        broker = self._image.brokers.get(broker_id)
-        return broker is not None and broker.is_active
+        return is_active(self._image, broker_id)
 
     def fields_of(self, topic: TopicImage, partition: PartitionRegistration) -> dict[str, Any]:
         """Return the fields of a partition's PartitionChangeRecord; empty if nothing changes."""
         if topic is not self._topic:
-            self._topic, self._min_isr = topic, _min_isr(self._image, topic.name)
+            self._topic, self._min_isr = topic, min_isr(self._image, topic.name)
         kind = (self._min_isr, partition[: EPOCHS.start], partition[EPOCHS.stop :])
         fields = self._decided.get(kind)
         if fields is None:
@@ -62,11 +56,3 @@ def replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[TopicIma
         for index, partition in topic.partitions.items():
             if broker_id in partition.replicas:
                 yield topic, index, partition
-
-
-def _min_isr(image: MetadataImage, topic: str) -> int:
-    """Return the topic's min.insync.replicas. With KIP-966 the default of all brokers is always in the metadata."""
-    found = image.topic_config(topic).get(MIN_INSYNC_REPLICAS)
-    if found is None:
-        found = image.config(ResourceType.BROKER, "").get(MIN_INSYNC_REPLICAS, "1")
-    return int(found)

@@ -52,5 +52,14 @@ class Decision(msgspec.Struct, Generic[T]):
     results: list[T] = field(default_factory=list)
 
 
+class PartitionResult(msgspec.Struct, frozen=True):
+    """The result for a partition."""
+
+    topic: str
+    partition: int
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
 def unlimited(partitions: int) -> None:
     """Accept any number of partitions."""

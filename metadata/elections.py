@@ -1,21 +1,16 @@
-"""Decisions about leaders: requested elections (KIP-183, KIP-460) and reassignments (KIP-455).
-
-With one broker there is little to choose: a partition is led by its only replica, or waits for it. The rules for the
-preferred and the unclean election are the general ones. Moving replicas to other brokers is not supported.
-"""
+"""Decisions about leaders that a client requests (KIP-183, KIP-460)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
 
-import msgspec
-
-from metadata.decision import Decision, Refused
+from metadata.decision import Decision, PartitionResult, Refused
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.partition_registration import NO_LEADER, PartitionRegistration
-from metadata.replica_placement import check_manual
+from metadata.partition_change import Election, Wanted, change_of
+from metadata.partition_registration import NO_LEADER
+from metadata.partition_rules import min_isr, rules_of
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 
@@ -25,15 +20,6 @@ class ElectionType(IntEnum):
 
     PREFERRED = 0
     UNCLEAN = 1
-
-
-class PartitionResult(msgspec.Struct, frozen=True):
-    """The result for a partition."""
-
-    topic: str
-    partition: int
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
 def elect_leaders(
@@ -69,73 +55,14 @@ def _elect(image: MetadataImage, election_type: ElectionType, name: str, index: 
     if partition.has_preferred_leader if preferred else partition.leader != NO_LEADER:
         message = "Leader election not needed for topic partition."
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, message)
-    active = [broker for broker in partition.replicas if broker in image.brokers and image.brokers[broker].is_active]
-    if preferred:
-        leader = partition.replicas[0]
-        if leader not in active or leader not in partition.isr:
-            message = "The preferred leader was not available."
-            raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)
-        return new_record(
-            image.metadata_version, PartitionChangeRecord, partition_id=index, topic_id=topic.topic_id, leader=leader
-        )
-    if not active:
+    election = Election.PREFERRED if preferred else Election.UNCLEAN
+    fields = change_of(partition, min_isr(image, name), rules_of(image), Wanted(election=election))
+    if not fields and preferred:
+        message = "The preferred leader was not available."
+        raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)
+    if not fields:
         message = "Eligible topic partition leaders are not available."
         raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, message)
     return new_record(
-        image.metadata_version,
-        PartitionChangeRecord,
-        partition_id=index,
-        topic_id=topic.topic_id,
-        leader=active[0],
-        isr=[active[0]],
-    )
-
-
-def alter_reassignments(
-    image: MetadataImage, targets: Sequence[tuple[str, int, tuple[int, ...] | None]]
-) -> Decision[PartitionResult]:
-    """Change the replicas of each (topic, partition) on its own; None cancels a reassignment."""
-    decision: Decision[PartitionResult] = Decision()
-    for name, index, replicas in targets:
-        try:
-            decision.records.extend(_reassign(image, name, index, replicas))
-        except Refused as refusal:
-            decision.results.append(PartitionResult(name, index, refusal.error_code, refusal.message))
-        else:
-            decision.results.append(PartitionResult(name, index))
-    return decision
-
-
-def _reassign(image: MetadataImage, name: str, index: int, replicas: tuple[int, ...] | None) -> list[MetadataRecord]:
-    topic = image.topic(name)
-    if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    partition = topic.partitions.get(index)
-    if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if replicas is None:
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_manual(image, replicas, None)
-    if replicas == partition.replicas:
-        return []
-    return [_reorder(image, topic.topic_id, index, partition, replicas)]
-
-
-def _reorder(
-    image: MetadataImage, topic_id: bytes, index: int, partition: PartitionRegistration, replicas: tuple[int, ...]
-) -> MetadataRecord:
-    """Return the record of a new order of the same replicas.
-
-    Raises Refused for other replicas: they would have to be copied.
-    """
-    if set(replicas) != set(partition.replicas):
-        message = "Replicas cannot be moved between brokers: replication is not served yet."
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    return new_record(
-        image.metadata_version,
-        PartitionChangeRecord,
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=list(replicas),
-        directories=[partition.directory_of(broker) for broker in replicas] if partition.directories else None,
+        image.metadata_version, PartitionChangeRecord, partition_id=index, topic_id=topic.topic_id, **fields
     )

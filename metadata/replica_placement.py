@@ -103,10 +103,10 @@ def new_partition(
 def _default_directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
     if image.metadata_version < DIRECTORIES_LEVEL:
         return []
-    return [_default_directory(image.brokers[broker].log_directories) for broker in replicas]
+    return [default_directory(image.brokers[broker].log_directories) for broker in replicas]
 
 
-def _default_directory(available: Sequence[bytes]) -> bytes:
+def default_directory(available: Sequence[bytes]) -> bytes:
     """Return the directory of a new replica: the broker's only one, or the id for an unknown one."""
     if not available:
         return MIGRATING_DIRECTORY

@@ -1,8 +1,7 @@
 """AlterPartitionReassignments v0-v1: change the replicas of partitions (KIP-455).
 
-Versions: v1 may forbid a change of the replication factor (KIP-860), which a single broker cannot make anyway. Not
-served: replicas on other brokers, as there is no replication yet. The same replicas are accepted, since tools send
-them.
+Versions: v1 may forbid a change of the replication factor (KIP-860). A node alone knows no other brokers, and accepts
+the same replicas, which tools send.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from metadata.elections import PartitionResult
+from metadata.decision import PartitionResult
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -45,7 +44,7 @@ def alter_partition_reassignments(
     if request.timeout_ms <= 0:
         late = [PartitionResult(name, index, ErrorCode.REQUEST_TIMED_OUT, None) for name, index, _ in targets]
         return _reply(request, late, ErrorCode.REQUEST_TIMED_OUT)
-    altered = controller.alter_reassignments(targets)
+    altered = controller.alter_reassignments(targets, may_change_factor=request.allow_replication_factor_change)
     return altered.then(lambda results: _reply(request, results))
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
+from metadata.decision import PartitionResult as Result
 from metadata.elections import ElectionType
-from metadata.elections import PartitionResult as Result
 from protocol.error_codes import ErrorCode
 from protocol.messages.elect_leaders import ELECT_LEADERS, PartitionResult, ReplicaElectionResult
 from protocol.schema import Struct

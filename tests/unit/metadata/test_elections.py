@@ -1,12 +1,13 @@
-"""Elections and reassignments. Codes and messages are Apache Kafka 4.3.1's."""
+"""Elections. Codes and messages are Apache Kafka 4.3.1's."""
 
 from __future__ import annotations
 
 import pytest
 
 from metadata.create_topics import NewTopic
-from metadata.elections import ElectionType, alter_reassignments, elect_leaders
+from metadata.elections import ElectionType, elect_leaders
 from metadata.image import MetadataImage
+from metadata.reassignments import alter_reassignments
 from metadata.registration import leave
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
@@ -74,30 +75,3 @@ def test_unclean_election_elects_a_live_replica(pair: MetadataImage):
     partition = pair.topics_by_name["pa"].partitions[0]
 
     assert (partition.leader, partition.isr) == (2, (2,))
-
-
-@pytest.mark.parametrize(
-    ("target", "code"),
-    [
-        (("pa", 0, None), "NO_REASSIGNMENT_IN_PROGRESS"),
-        (("pa", 0, (1,)), "NONE"),
-        (("pa", 0, (5,)), "INVALID_REPLICA_ASSIGNMENT"),
-        (("pa", 0, ()), "INVALID_REPLICA_ASSIGNMENT"),
-        (("nope", 0, (1,)), "UNKNOWN_TOPIC_OR_PARTITION"),
-        (("pa", 9, (1,)), "UNKNOWN_TOPIC_OR_PARTITION"),
-    ],
-)
-def test_reassignment(image: MetadataImage, target: tuple[str, int, tuple[int, ...] | None], code: str):
-    """With one broker nothing can be moved: the same replicas are accepted, others are rejected."""
-    decision = alter_reassignments(image, [target])
-
-    assert [r.error_code.name for r in decision.results] == [code]
-    assert decision.records == []
-
-
-def test_reassignment_to_other_brokers_is_rejected():
-    """Replication is not supported, so the reassignment would never complete."""
-    image = with_topics(cluster(brokers=2), NewTopic("pa", 1, 1))
-    (result,) = alter_reassignments(image, [("pa", 0, (2,))]).results
-
-    assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
