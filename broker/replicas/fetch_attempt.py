@@ -213,9 +213,8 @@ class FetchAttempt:
         if epoch >= 0 and epoch != partition.leader_epoch:
             return self._say_leader(partition, failed_data(wanted, partition.check_leader_epoch(epoch)))
         replica_id = self._replica_id
-        if replica_id >= 0 and not partition.is_follower(replica_id, self._replica_epoch):
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
-            return failed_data(wanted, code)
+        if replica_id >= 0 and (code := partition.check_follower(replica_id, self._replica_epoch, epoch)):
+            return self._say_leader(partition, failed_data(wanted, code))
         try:
             log = partition.log
             high_watermark = log.high_watermark
@@ -389,7 +388,7 @@ class FetchAttempt:
                 topics.append(FetchedTopic(name or "", topic_id, parts))
                 add = parts.append
             add(data)
-        if not self._names_leaders:
+        if not self._names_leaders or self._replica_id >= 0:  # a follower knows addresses by the metadata
             return FetchAnswer(error_code, session_id, topics)
         leaders = {data.current_leader.value for _, data in answers if data.current_leader is not None}
         nodes = [

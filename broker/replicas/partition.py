@@ -265,9 +265,9 @@ class Partition:
         in_sync, replicas = len(self.isr), len(self.replicas)
         return in_sync < replicas and in_sync < min(self.log_config.min_insync_replicas, replicas)
 
-    def is_follower(self, broker_id: int, broker_epoch: int) -> bool:
-        """Return whether a broker, in that registration, has a replica: none but this one has."""
-        return False
+    def check_follower(self, broker_id: int, broker_epoch: int, leader_epoch: int) -> ErrorCode:
+        """Return why a broker's fetch is refused, whose current leader epoch is this: no other broker has a replica."""
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`. Only a partition that others follow keeps it."""

@@ -170,12 +170,13 @@ class ReplicatedPartition(Partition):
 
     # -- followers ---------------------------------------------------------------------------------------------------
 
-    def is_follower(self, broker_id: int, broker_epoch: int) -> bool:
-        """Return whether a broker has a replica, and has not registered again since it sent the fetch (KIP-903)."""
+    def check_follower(self, broker_id: int, broker_epoch: int, leader_epoch: int) -> ErrorCode:
+        """Return why a broker's fetch is refused: it has no replica, or has registered again since (KIP-903)."""
         if broker_id not in self.leader.followers:
-            return False
+            return super().check_follower(broker_id, broker_epoch, leader_epoch)
         registered = self._brokers.broker_epoch(broker_id)
-        return registered is None or broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= registered
+        is_current = registered is None or broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= registered
+        return ErrorCode.NONE if is_current else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`: its fetch was read, and its log agrees with this one."""

@@ -43,14 +43,7 @@ class Controller(KafkaController):
 
 
 class Other(OtherBroker):
-    """A broker of Apache Kafka that may read tokens, at a port that its listeners name."""
-
-    def __init__(self, directory: Path, controller_port: int, properties: Mapping[str, str], port: int) -> None:
-        self._at = port
-        super().__init__(directory, controller_port, properties)
-
-    def spawn(self, *, port: int | None = None) -> None:
-        super().spawn(port=self._at)
+    """A broker of Apache Kafka that may read tokens."""
 
     def _where_keys_of_tokens_may_be(self) -> list[str]:
         return _allowed(self._properties)
@@ -129,7 +122,7 @@ def cluster(directory: Path, properties: Mapping[str, str]) -> Iterator[tuple[Me
     with (
         Controller(homes[0], of_controller) as controller,
         MemberBroker(homes[1], controller.port, listeners(*ports[:2]), port=ports[0]) as member,
-        Other(homes[2], controller.port, listeners(*ports[2:]), ports[2]) as other,
+        Other(homes[2], controller.port, listeners(*ports[2:]), port=ports[2]) as other,
     ):
         yield member, other
 

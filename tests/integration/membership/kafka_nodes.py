@@ -79,9 +79,16 @@ class OtherBroker(KafkaBroker):
 
     node_id = 2
 
-    def __init__(self, directory: Path, controller_port: int, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        controller_port: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+    ) -> None:
         self._controller_port = controller_port
-        super().__init__(directory, {"broker.heartbeat.interval.ms": "300", **(properties or {})})
+        super().__init__(directory, {"broker.heartbeat.interval.ms": "300", **(properties or {})}, port=port)
 
     def _own_properties(self) -> dict[str, str]:
         return {

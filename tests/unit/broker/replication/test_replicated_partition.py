@@ -52,7 +52,7 @@ def test_a_waiting_follower_is_woken_by_the_append(broker: LeadingBroker) -> Non
     ("broker_id", "epoch", "leader_epoch", "code"),
     [
         (2, 20, 4, ErrorCode.NONE),
-        (2, 19, 4, ErrorCode.UNKNOWN_LEADER_EPOCH),  # it has registered again since
+        (2, 19, 4, ErrorCode.NOT_LEADER_OR_FOLLOWER),  # it has registered again since
         (2, 19, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (2, -1, 4, ErrorCode.NONE),
         (9, 90, 4, ErrorCode.UNKNOWN_LEADER_EPOCH),
