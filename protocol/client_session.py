@@ -6,7 +6,7 @@ The callers add the socket: the blocking client (`client/`), and the broker.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from struct import Struct as Layout
 from typing import NamedTuple
 
 from protocol.error_codes import ErrorCode, ProtocolError, UnsupportedVersion
@@ -15,6 +15,9 @@ from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Api, ReadBuffer, Struct
 from protocol.versions import NO_VERSIONS, VersionRange
+
+#: The fields that begin the header of every request: API key, version, correlation id.
+_FRONT = Layout(">hhi")
 
 
 class PendingRequest(NamedTuple):
@@ -30,8 +33,7 @@ class PendingRequest(NamedTuple):
         return f"{self.api.name} v{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A decoded response. `body` is its frame without the size: the fields are between `start` and `end`."""
 
     request: PendingRequest
@@ -60,6 +62,8 @@ class ClientSession:
         self.client_id = client_id
         self._last_id = 0
         self._pending: deque[PendingRequest] = deque()
+        #: By API key and version, what follows the correlation id in the header: it is always the same.
+        self._header_ends: dict[tuple[int, int], bytes] = {}
 
     def __len__(self) -> int:
         """Return the number of requests that wait for a response."""
@@ -68,8 +72,13 @@ class ClientSession:
     def encode(self, api: Api, version: int, request: Struct) -> tuple[PendingRequest, bytes]:
         """Return a request with the next correlation id, and its frame. `expect` it when it is sent."""
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        header = encode_request_header(api, version, self._last_id, self.client_id)
-        return PendingRequest(api, version, self._last_id), frame(header, api.request.encode(version, request))
+        header_end = self._header_ends.get((api.key, version))
+        if header_end is None:
+            header = encode_request_header(api, version, 0, self.client_id)
+            header_end = self._header_ends[api.key, version] = header[_FRONT.size :]
+        front = _FRONT.pack(api.key, version, self._last_id)
+        data = frame(front, header_end, api.request.encode(version, request))
+        return PendingRequest(api, version, self._last_id), data
 
     def expect(self, request: PendingRequest) -> None:
         """Expect a response to a request, after those that are expected already."""

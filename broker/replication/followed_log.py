@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 from broker.replication.counts import ReplicationCounts
 from protocol.records.errors import CorruptBatch, InvalidRecord
@@ -18,6 +19,26 @@ from storage.log.truncation import start_over, truncate_logs
 from storage.segment.scan import Entry, parse_entry
 
 log = logging.getLogger(__name__)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _fails_alone(method: Method) -> Method:
+    """Let the log fail alone, also by a defect: its fetcher has other logs."""
+
+    @wraps(method)
+    def guarded(self: LocalFollowedLog, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except (DamagedRecords, LogFailed):
+            raise
+        except LogOffline as error:
+            raise LogFailed(str(error)) from error
+        except Exception as error:
+            log.exception("%s-%d is not followed any more in this epoch", self.topic, self.log.partition)
+            raise LogFailed(str(error)) from error
+
+    return guarded  # type: ignore[return-value]
 
 
 class LocalFollowedLog:
@@ -71,36 +92,36 @@ class LocalFollowedLog:
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         return EpochEnd(*self.log.end_offset_for_epoch(epoch))
 
+    @_fails_alone
     def append(self, records: memoryview, max_epoch: int) -> None:
-        with self._failing():
-            try:
-                first = parse_entry(records, 0, 0)
-                if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
-                    raise DamagedRecords(
-                        f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow "
-                        f"epoch {self.latest_epoch}"
-                    )
-                if first is not None and first.base_offset < self.log_end_offset:
-                    self._begin_with(first)
-                produced = self.log.appended
-                self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
-                self.log.appended = produced
-                self._counts.bytes_in += len(records)
-            except (AppendRefused, CorruptBatch, InvalidRecord) as error:
-                raise DamagedRecords(str(error)) from error
+        try:
+            first = parse_entry(records, 0, 0)
+            if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
+                raise DamagedRecords(
+                    f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow "
+                    f"epoch {self.latest_epoch}"
+                )
+            if first is not None and first.base_offset < self.log_end_offset:
+                self._begin_with(first)
+            produced = self.log.appended
+            self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
+            self.log.appended = produced
+            self._counts.bytes_in += len(records)
+        except (AppendRefused, CorruptBatch, InvalidRecord) as error:
+            raise DamagedRecords(str(error)) from error
 
+    @_fails_alone
     def truncate(self, offset: int) -> None:
-        with self._failing():
-            produced = self.log.appended
-            truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
-            self.log.appended = produced
-            self.log.check_usable()
+        produced = self.log.appended
+        truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
+        self.log.appended = produced
+        self.log.check_usable()
 
+    @_fails_alone
     def start_over(self, offset: int) -> None:
-        with self._failing():
-            produced = self.log.appended
-            start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
-            self.log.appended = produced
+        produced = self.log.appended
+        start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
+        self.log.appended = produced
 
     def _begin_with(self, first: Entry) -> None:
         """Let an empty log begin at the batch that its start is in the middle of.
@@ -110,26 +131,13 @@ class LocalFollowedLog:
         if self.log_start_offset == self.log_end_offset <= first.last_offset:
             self.start_over(first.base_offset)
 
+    @_fails_alone
     def note_leader(self, high_watermark: int, log_start_offset: int) -> None:
         self.leader_high_watermark = high_watermark
         log, before = self.log, self.log.high_watermark
-        with self._failing():
-            log.advance_high_watermark(high_watermark)
-            if log.high_watermark != before:
-                self.on_advance()
-            if log_start_offset > log.log_start_offset:
-                with log.directory.offline_on_error():
-                    log.raise_log_start(min(log_start_offset, log.high_watermark))
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Let the log fail alone, also by a defect: its fetcher has other logs."""
-        try:
-            yield
-        except (DamagedRecords, LogFailed):
-            raise
-        except LogOffline as error:
-            raise LogFailed(str(error)) from error
-        except Exception as error:
-            log.exception("%s-%d is not followed any more in this epoch", self.topic, self.log.partition)
-            raise LogFailed(str(error)) from error
+        log.advance_high_watermark(high_watermark)
+        if log.high_watermark != before:
+            self.on_advance()
+        if log_start_offset > log.log_start_offset:
+            with log.directory.offline_on_error():
+                log.raise_log_start(min(log_start_offset, log.high_watermark))

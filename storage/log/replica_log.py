@@ -126,6 +126,9 @@ class ReplicaLog(LocalLog):
 
     def _runs(self, entries: list[Entry], now_ms: int) -> Iterator[list[Entry]]:
         """Yield the entries that fit into the active segment together; roll it before each later run."""
+        if entries and self._have_room(entries, now_ms):
+            yield entries
+            return
         run: list[Entry] = []
         size_bytes = 0
         for entry in entries:
@@ -143,6 +146,16 @@ class ReplicaLog(LocalLog):
             size_bytes = needed
         if run:
             yield run
+
+    def _have_room(self, entries: list[Entry], now_ms: int) -> bool:
+        """Return whether all entries fit into the active segment, as nearly always."""
+        first, last = entries[0], entries[-1]
+        newest = last.max_timestamp if first is last else max(entry.max_timestamp for entry in entries)
+        size_bytes = last.position + last.size_bytes - first.position
+        active = self._active
+        return active.index_room >= len(entries) and not active.must_roll(
+            self._config, size_bytes, last.last_offset, newest, now_ms
+        )
 
     def _note_batch(self, view: memoryview, header: BatchHeader, last_offset: int) -> None:
         aborted = self._active.txn_index

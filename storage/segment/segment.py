@@ -104,7 +104,8 @@ class Segment(IndexedSegment):
     @property
     def index_room(self) -> int:
         """The number of batches that certainly have room in both indexes."""
-        return min(index.room - index.entries for index in (self.offset_index, self.time_index))
+        offset_index, time_index = self.offset_index, self.time_index
+        return min(offset_index.room - offset_index.entries, time_index.room - time_index.entries)
 
     def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Return whether a batch needs a new segment: size, age, full indexes, or too large an offset distance."""
