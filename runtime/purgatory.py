@@ -65,6 +65,10 @@ class Purgatory:
         """The number of waiters."""
         return len(self._all)
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether a request waits for `key`."""
+        return key in self._waiters
+
     def watch(
         self,
         keys: Iterable[Hashable],

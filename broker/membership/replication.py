@@ -10,6 +10,7 @@ from broker.membership.isr_proposals import IsrProposals
 from broker.membership.peers import Peers
 from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.process.start_errors import CannotStart
+from broker.replication.late_wakes import LateWakes
 from broker.replication.leader_fetchers import LeaderFetchers
 from broker.replication.replica_reads import (
     LEADER_ONLY,
@@ -26,6 +27,8 @@ from replication.following import FetchLimits
 from storage.checkpoints import HIGH_WATERMARKS
 
 if TYPE_CHECKING:
+    import asyncio
+
     from broker.maintenance.log_scheduler import Background
     from broker.metadata_cache import MetadataCache
     from broker.replicas.partition import Partition
@@ -43,6 +46,7 @@ class ReplicationParts(Protocol):
     """The parts of the process that replication stands on."""
 
     config: BrokerConfig
+    loop: asyncio.AbstractEventLoop
     clock: Clock
     timers: Timers
     purgatory: Purgatory
@@ -110,7 +114,7 @@ class MemberReplication:
             peers,
             clock,
             timers,
-            wake=parts.purgatory.check_soon,
+            wake=LateWakes(parts.purgatory, parts.loop.call_soon).wake,
             propose=self.proposals.propose,
             max_lag_ms=config.get_int("replica.lag.time.max.ms"),
             on_led=parts.coordinate,
