@@ -232,13 +232,13 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     # -- decisions --------------------------------------------------------------------------------------------------
 
     def run(self, shard: S, effects: Effects[R]) -> ErrorCode:
-        """Carry out a decision: write, answer, set the timer. Return the error if the write failed."""
+        """Carry out a decision: write, answer, set the timer. If the write failed, return the error and log nothing."""
         code = ErrorCode.NONE
         found = self._logs.get(shard.partition)
         if found is not None and found.shard is shard:
             code = carry_out(effects, found.write)
             self._note_flush(found)
-        for text, *values in effects.notes:
+        for text, *values in effects.notes if code is ErrorCode.NONE else ():
             line = str(text) % tuple(values)
             # Clients choose ids and reasons, which may contain line ends.
             self._decisions.info("%s", line if line.isprintable() else ascii(line))

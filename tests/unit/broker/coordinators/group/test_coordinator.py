@@ -139,15 +139,18 @@ def test_client_strings_cannot_forge_log_lines(broker, caplog):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_disk_failure_answers_not_coordinator(broker, monkeypatch):
+def test_disk_failure_answers_not_coordinator(broker, monkeypatch, caplog):
+    """What is not written has not happened: the log does not report it."""
     from broker.requests.error_code_map import ERROR_CODES
     from storage.errors import LogOffline
 
     monkeypatch.setitem(ERROR_CODES, LogOffline, ErrorCode.KAFKA_STORAGE_ERROR)
     member_id = stable_member(broker)
     broker.partition_of("g").go_offline()
+    caplog.set_level("INFO")
     answer = broker.call(LEAVE_GROUP, 2, group_id="g", member_id=member_id)
     assert code_of(answer) is ErrorCode.NOT_COORDINATOR
+    assert "rebalance" not in caplog.text
 
 
 @pytest.mark.parametrize("fails", [False, True])
