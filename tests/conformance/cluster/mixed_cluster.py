@@ -44,19 +44,30 @@ class ThirdBroker(MemberBroker):
     node_id = THIRD
 
 
-class MixedCluster:
-    """The brokers by their ids. Each is in a rack of its own, and has two log directories."""
+class SecondMember(MemberBroker):
+    """A member in the place of the broker of Apache Kafka."""
 
-    def __init__(self, directory: Path) -> None:
+    node_id = THEIRS
+
+
+class MixedCluster:
+    """The brokers by their ids. Each is in a rack of its own, and has two log directories.
+
+    With `all_ours` a member has the place of Apache Kafka's broker.
+    """
+
+    def __init__(self, directory: Path, *, all_ours: bool = False) -> None:
         self.controller = KafkaController(directory / "controller", {"unclean.leader.election.interval.ms": "300"})
         self.brokers: dict[int, RunningBroker] = {}
         try:
-            for node_id, kind in ((OURS, MemberBroker), (THIRD, ThirdBroker)):
+            members = {OURS: MemberBroker, THIRD: ThirdBroker, **({THEIRS: SecondMember} if all_ours else {})}
+            for node_id, kind in members.items():
                 port, home = free_port(), directory / str(node_id)
                 properties = {"listeners": f"PLAINTEXT://{HOST}:{port}", **_properties(home, node_id)}
                 self.brokers[node_id] = kind(home, self.controller.port, properties, port=port)
-            home = directory / str(THEIRS)
-            self.brokers[THEIRS] = OtherBroker(home, self.controller.port, _properties(home, THEIRS))
+            if not all_ours:
+                home = directory / str(THEIRS)
+                self.brokers[THEIRS] = OtherBroker(home, self.controller.port, _properties(home, THEIRS))
         except BaseException:
             self.close()
             raise

@@ -136,11 +136,24 @@ def fill_disk(cluster: Cluster, dice: random.Random) -> None:
         eventually(full.lacks_directories, "the full directory is offline")
     filled = {each.name for each in partitions_in(full.disk.path)}
     eventually(lambda: cluster.led_by(node) & filled, "others lead", equal_to=set())
+    if dice.random() < 0.5:
+        _start_without_room(full)
     time.sleep(dice.choice([0, _ABOVE_SESSION_S]))
     full.disk.make_room()
     full.stop()
     full.start()
     assert not full.lacks_directories()
+
+
+def _start_without_room(full: Ours) -> None:
+    """Stop or kill a member whose disk is full, and start it: it runs as far as it can without that disk."""
+    if full.has_one_directory:
+        full.spawn()
+        time.sleep(_ABOVE_SESSION_S)
+        return
+    full.kill()
+    full.start()
+    eventually(full.lacks_directories, "the full directory is offline again")
 
 
 FAULTS: list[Fault] = [
