@@ -26,7 +26,7 @@ Replicas: TypeAlias = tuple[int, ...]
 
 
 class Election(Enum):
-    """Who may become the leader."""
+    """The kind of an election."""
 
     ONLINE = auto()  # the leader stays if it may; else the first replica that is in sync or eligible
     PREFERRED = auto()  # the first replica, if it is in sync or eligible
@@ -34,7 +34,7 @@ class Election(Enum):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What the changes of all partitions go by at one moment.
+    """The rules of all changes at one moment.
 
     `may_lead` says whether a broker is active. `default_directory` gives the directory of a broker's new replica.
     """
@@ -46,7 +46,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall change of a partition; None: nothing.
+    """The wanted change of a partition; None: no wish.
 
     `lost` are the brokers that did not stop in order, so that they may have lost records.
     """
