@@ -127,6 +127,11 @@ class Observer:
         self.due_ms = 0
         self._failures = 0
         self._in_flight = False
+        #: Whether the last response named a new leader, which was asked at once.
+        self._is_redirected = False
+        #: Responses in a row that could not be used. Meanwhile other controllers may have named that leader again.
+        self._damages = 0
+        self._installed = EpochEnd(-1, -1)
         self._snapshot_id = EpochEnd(-1, -1)
         self._snapshot = bytearray()
 
@@ -194,7 +199,10 @@ class Observer:
 
     def _pause(self, now_ms: int) -> None:
         self._failures += 1
-        self.due_ms = now_ms + min(_MOST_BACKOFF_MS, self._limits.backoff_ms << min(self._failures - 1, 16))
+        self.due_ms = now_ms + self._backoff_ms(self._failures)
+
+    def _backoff_ms(self, failures: int) -> int:
+        return min(_MOST_BACKOFF_MS, self._limits.backoff_ms << min(failures - 1, 16))
 
     def answered(self, response: Struct, now_ms: int) -> None:
         """Take over a response of Fetch or FetchSnapshot. Raises CannotObserve."""
@@ -212,6 +220,9 @@ class Observer:
         data = topics[0].partitions[0]
         if self._follow(data.current_leader, response.node_endpoints):
             self._failures, self.due_ms = 0, now_ms
+            self._is_redirected = not self._is_redirected
+            if not self._is_redirected:
+                self._pause(now_ms)  # controllers may name another leader each time
             return  # the next request goes to the new leader
         if data.error_code != ErrorCode.NONE:
             if is_snapshot and self.leader_id != NO_LEADER:
@@ -225,9 +236,11 @@ class Observer:
             return
         try:
             (self._take_part if is_snapshot else self._take)(data)
-            self._failures, self.due_ms = 0, now_ms
+            self._failures, self._damages, self.due_ms, self._is_redirected = 0, 0, now_ms, False
         except DamagedRecords:
             self.failed(now_ms)
+            self._damages += 1
+            self.due_ms = now_ms + self._backoff_ms(self._damages)
 
     def _follow(self, leader: Struct, endpoints: Sequence[Struct]) -> bool:
         """Take over who leads, if that is news. Return whether requests go to another controller or epoch now."""
@@ -255,6 +268,8 @@ class Observer:
                     f"the leader's metadata log ends at offset {end_offset} of epoch {data.diverging_epoch.epoch}, but "
                     f"records up to {self.high_watermark} were committed"
                 )
+            if end_offset >= log.log_end_offset:
+                raise DamagedRecords  # the next answer would be the same
             log.truncate(end_offset)
         elif data.snapshot_id.end_offset >= 0:
             # It may end before this log, whose last records were then never committed.
@@ -263,7 +278,10 @@ class Observer:
                     f"the leader offers a snapshot that ends at offset {data.snapshot_id.end_offset}, but records "
                     f"up to {self.high_watermark} were committed"
                 )
-            self._snapshot_id = EpochEnd(data.snapshot_id.epoch, data.snapshot_id.end_offset)
+            offered = EpochEnd(data.snapshot_id.epoch, data.snapshot_id.end_offset)
+            if offered == self._installed and offered.end_offset == log.log_end_offset:
+                raise DamagedRecords
+            self._snapshot_id = offered
             self._snapshot = bytearray()
             self.state = ObserverState.SNAPSHOT
         else:
@@ -287,4 +305,5 @@ class Observer:
             self.state = ObserverState.FETCHING
             snapshot, self._snapshot = bytes(self._snapshot), bytearray()
             self._log.install(wanted.end_offset, wanted.epoch, snapshot)
+            self._installed = wanted
             self.high_watermark = max(self.high_watermark, wanted.end_offset)

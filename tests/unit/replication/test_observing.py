@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -219,6 +221,54 @@ def test_damaged_records_are_asked_for_again() -> None:
     stage.answer(records=b"damaged")
     assert stage.log.records == b""
     assert stage.observer.due_ms > stage.now
+
+
+def asked_within(stage: Stage, duration_ms: int, answer: Callable[[int], object]) -> int:
+    """Give answers until the time has passed; return how many there were. 1000 are too many."""
+    begin = stage.now
+    for count in range(1000):
+        stage.now = max(stage.now, stage.observer.due_ms)
+        if stage.now >= begin + duration_ms:
+            return count
+        answer(count)
+    return 1000
+
+
+def test_leaders_that_change_all_the_time_are_asked_with_pauses() -> None:
+    """Endless redirections: a controller names another leader and a later epoch each time."""
+    stage = Stage(attached=True)
+    redirect = partial(stage.answer, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert asked_within(stage, 1000, lambda count: redirect(leader=(101 + count % 2, 3 + count))) <= 110
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"records": b"damaged"},
+        {"diverging_epoch": EpochEndOffset(epoch=1, end_offset=9)},
+        {"snapshot_id": SnapshotId(end_offset=5, epoch=2)},
+    ],
+    ids=lambda bad: next(iter(bad)),
+)
+def test_leader_whose_answers_change_nothing_is_asked_with_pauses(bad: dict[str, Any]) -> None:
+    """The other controllers name it again each time."""
+    stage = Stage(attached=True)
+    stage.answer(snapshot_id=SnapshotId(end_offset=5, epoch=2))
+    stage.part(0, b"all", 3, (5, 2))
+
+    def answer(count: int) -> None:
+        if stage.observer.endpoint is None:
+            stage.answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=(100, 2))
+        else:
+            stage.answer(**bad)
+
+    assert asked_within(stage, 10_000, answer) <= 40
+    assert stage.log.log_end_offset == 5
+    stage.now = stage.observer.due_ms
+    if stage.observer.endpoint is None:
+        stage.answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=(100, 2))
+    stage.answer(records=b"f", high_watermark=6)
+    assert (stage.observer.high_watermark, stage.observer.due_ms) == (6, stage.now)
 
 
 @pytest.mark.parametrize("topics", [0, 2])
