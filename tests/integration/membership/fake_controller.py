@@ -47,6 +47,7 @@ from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM, ReplicaState
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
+from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_control_batch
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Struct
@@ -86,6 +87,7 @@ class FakeController:
         create_topics_versions: the first and the last version of CreateTopics.
         on_assignment: called with the log directory of each assignment, before it is written.
         throttle_ms: the throttle time in its answers to CreateTopics.
+        distort: returns what is sent instead of an answer, by the name of its API.
         static_voters: the voters that it describes, which are not in the log.
     """
 
@@ -102,6 +104,7 @@ class FakeController:
         self.create_topics_versions = (2, 6)
         self.throttle_ms = 0
         self.static_voters = (NODE_ID,)
+        self.distort: Callable[[str, Struct], Struct] = lambda name, answer: answer
         self.on_assignment: Callable[[bytes], object] = lambda directory_id: None
         self._batches: list[tuple[int, int, bytes]] = []  # base offset, epoch, bytes
         self._snapshot: tuple[int, int, bytes] | None = None
@@ -125,6 +128,15 @@ class FakeController:
             self._end = base + int.from_bytes(data[57:61], "big")  # the number of records in the batch
             self._lock.notify_all()
             return base
+
+    def write_raw(self, value: bytes) -> None:
+        """Append a batch of one record, which need not be metadata."""
+        with self._lock:
+            builder = BatchBuilder(self._end, leader_epoch=self.epoch)
+            builder.extend(1_000, [(None, value)])
+            self._batches.append((self._end, self.epoch, builder.build()))
+            self._end += 1
+            self._lock.notify_all()
 
     def write_voters(self, quorum: Quorum) -> None:
         """Append the voters."""
@@ -238,7 +250,10 @@ class FakeController:
         return min((base for base, found, _ in self._batches if found > epoch), default=self._end)
 
     def _fetch_snapshot(self, request: Struct) -> Struct:
-        assert self._snapshot is not None
+        if self._snapshot is None:
+            part = fetch_snapshot.ResponsePartitionSnapshot(index=0, error_code=ErrorCode.SNAPSHOT_NOT_FOUND)
+            topic = fetch_snapshot.ResponseTopicSnapshot(name="__cluster_metadata", partitions=[part])
+            return fetch_snapshot.FETCH_SNAPSHOT.response(topics=[topic])
         end_offset, epoch, data = self._snapshot
         position = request.topics[0].partitions[0].position
         part = fetch_snapshot.ResponsePartitionSnapshot(
@@ -329,7 +344,8 @@ class FakeController:
         header = decode_request_header(frame)
         api = API_BY_KEY[header.api_key]
         request, _ = api.request.decode(header.api_version, frame, header.position)
-        return encode_response(api, header.api_version, header.correlation_id, self.answer(api, request))
+        answer = self.distort(api.name, self.answer(api, request))
+        return encode_response(api, header.api_version, header.correlation_id, answer)
 
     def listen(self, listener: socket.socket) -> None:
         """Serve connections until the listener is closed."""
