@@ -96,15 +96,11 @@ class LocalFollowedLog:
     def append(self, records: memoryview, max_epoch: int) -> None:
         try:
             first = parse_entry(records, 0, 0)
-            if first is not None and first.header is not None and first.header.leader_epoch < self.latest_epoch:
-                raise DamagedRecords(
-                    f"a batch of epoch {first.header.leader_epoch} at offset {first.base_offset} does not follow "
-                    f"epoch {self.latest_epoch}"
-                )
             if first is not None and first.base_offset < self.log_end_offset:
                 self._begin_with(first)
             produced = self.log.appended
-            self.log.append_replicated(records, now_ms=self._clock.now_ms(), max_epoch=max_epoch)
+            now_ms = self._clock.now_ms()
+            self.log.append_replicated(records, now_ms=now_ms, max_epoch=max_epoch, min_epoch=self.latest_epoch)
             self.log.appended = produced
             self._counts.bytes_in += len(records)
         except (AppendRefused, CorruptBatch, InvalidRecord) as error:

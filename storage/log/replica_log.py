@@ -82,17 +82,20 @@ class ReplicaLog(LocalLog):
 
     # -- appends of a leader's batches -------------------------------------------------------------------------------
 
-    def append_replicated(self, records: memoryview, *, now_ms: int, max_epoch: int = INT_MAX) -> int:
+    def append_replicated(
+        self, records: memoryview, *, now_ms: int, max_epoch: int = INT_MAX, min_epoch: int | None = None
+    ) -> int:
         """Append whole batches of another log with their offsets and leader epochs, one write for each segment.
 
         Returns their size in bytes. Batches of epochs above `max_epoch` and a partial batch at the end are left out.
+        With `min_epoch`, epochs may not fall below it, nor from batch to batch.
         Raises UnexpectedAppendOffset for offsets below the end of this log and CorruptRecords for damaged bytes; then
         nothing is appended. Raises LogOffline.
         """
         from storage.append.replicated import checked_entries
 
         self.check_usable()
-        entries = checked_entries(records, self.log_end_offset, max_epoch)
+        entries = checked_entries(records, self.log_end_offset, max_epoch, min_epoch)
         position = 0
         for run in self._runs(entries, now_ms):
             end = run[-1].position + run[-1].size_bytes

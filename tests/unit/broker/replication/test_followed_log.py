@@ -28,7 +28,7 @@ def test_records_of_an_earlier_epoch_are_refused(pair: ReplicaPair) -> None:
     pair.leader.produce(batch(3), acks=1)
     following = bytearray(content(pair.leader.partition.log)[len(content(pair.log)) :])
     following[_EPOCH] = (3).to_bytes(4, "big")
-    with pytest.raises(DamagedRecords, match="a batch of epoch 3 at offset 3 does not follow epoch 4"):
+    with pytest.raises(DamagedRecords, match="The batch of epoch 3 at offset 3 does not follow epoch 4"):
         pair.followed.append(memoryview(following), 5)
     assert pair.log.log_end_offset == 3
     following[_EPOCH] = (5).to_bytes(4, "big")
