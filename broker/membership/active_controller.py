@@ -8,7 +8,13 @@ from contextlib import suppress
 
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel, Leader
-from broker.membership.topic_creation import automatic_topic, create_topics_request, log_automatic, results_of
+from broker.membership.topic_creation import (
+    automatic_topic,
+    create_topics_request,
+    default_of_broker,
+    log_automatic,
+    results_of,
+)
 from broker.network.outbound_errors import OutboundError
 from config import BrokerConfig
 from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
@@ -88,8 +94,9 @@ class ActiveController:
 
     def create_declared_topics(self) -> Deferred[list[NewTopicResult]]:
         """Create the topics of `pybroker.topics` that do not exist. Existing ones are not changed."""
+        factor = default_of_broker(self._config, "default.replication.factor")
         missing = [
-            NewTopic(each.name, each.partitions, USE_DEFAULT, configs=each.configs)
+            NewTopic(each.name, each.partitions, factor, configs=each.configs)
             for each in self._config.declared_topics
             if self._metadata.image.topic(each.name) is None
         ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.automatic_topics import AutomaticTopics
 from controller.auto_topic_creation import creatable_topic
-from metadata.create_topics import NewTopic, NewTopicResult
+from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
 from metadata.decision import Admit, unlimited
 from metadata.image import NO_CONFIGS
 from protocol.error_codes import ErrorCode
@@ -40,7 +40,17 @@ automatic_log = LimitedLog(log)  # a client may request a topic that cannot be c
 def automatic_topic(config: BrokerConfig, name: str, configs: Mapping[str, str] = NO_CONFIGS) -> NewTopic:
     """Return a topic as Kafka creates it. In a cluster the factors of internal topics are those of their keys."""
     topic = creatable_topic(config, name, sys.maxsize)
-    return NewTopic(name, topic.num_partitions, topic.replication_factor, (), {**topic.configs, **configs})
+    partitions, factor = topic.num_partitions, topic.replication_factor
+    if partitions == USE_DEFAULT:
+        partitions = default_of_broker(config, "num.partitions")
+    if factor == USE_DEFAULT:
+        factor = default_of_broker(config, "default.replication.factor")
+    return NewTopic(name, partitions, factor, (), {**topic.configs, **configs})
+
+
+def default_of_broker(config: BrokerConfig, key: str) -> int:
+    """Return the value that this broker's own file sets, else USE_DEFAULT: then that of the controller counts."""
+    return config.get_int(key) if config.is_set(key) else USE_DEFAULT
 
 
 def create_topics_request(topics: Iterable[NewTopic]) -> Struct:

@@ -295,6 +295,7 @@ public class BrokerServer extends EmptyBroker {
         Partition partition = nothing(Partition.class);
         Mockito.when(partition.leaderLogIfLocal()).thenReturn(log);
         Mockito.when(partition.isLeader()).thenReturn(leads);
+        Mockito.when(partition.leaderIdIfLocal()).thenReturn(leads ? Option.apply(config.nodeId()) : Option.empty());
         return Option.apply(partition);
     }
 

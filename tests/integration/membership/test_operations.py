@@ -11,11 +11,14 @@ from urllib.request import urlopen
 import pytest
 
 from metadata.create_topics import NewTopic
+from protocol.messages.create_topics import CREATE_TOPICS
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.integration.membership.fake_controller import FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
+from tests.support.wire import WireClient
 
 
 @pytest.fixture
@@ -67,3 +70,18 @@ def test_member_in_the_background(controller: FakeController, tmp_path: Path) ->
     assert not controller.image.brokers[1].fenced
     assert "stopped" in pybroker("stop", *pid_file)
     assert "State LEAVING -> ENDED" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(("partitions", "factor"), [(None, None), (4, 3)])
+def test_defaults_of_new_topics(
+    controller: FakeController, tmp_path: Path, partitions: int | None, factor: int | None
+) -> None:
+    """What the member's own file does not set, the controller decides, as with Apache Kafka 4.4."""
+    own = {"num.partitions": f"{partitions}", "default.replication.factor": f"{factor}"} if partitions else {}
+    with MemberBroker(tmp_path, controller.port, own) as member, WireClient(HOST, member.port) as client:
+        asked = [MetadataRequestTopic(name="orders")]
+        client.call(METADATA, 12, topics=asked, allow_auto_topic_creation=True)
+        eventually(lambda: len(controller.named(CREATE_TOPICS)) > 0)
+    created = controller.named(CREATE_TOPICS)[0].topics[0]
+    found = created.num_partitions, created.replication_factor
+    assert found == ((partitions, factor) if partitions else (-1, -1))
