@@ -219,6 +219,8 @@ def _properties(home: Path, node_id: int) -> dict[str, str]:
         "log.initial.task.delay.ms": "300",
         "log.segment.delete.delay.ms": "0",
         "controlled.shutdown.enable": "true",
+        "offsets.topic.num.partitions": "3",
+        "offsets.topic.replication.factor": "3",
         "transaction.state.log.num.partitions": "1",
         "transaction.state.log.replication.factor": "3",
         "transaction.state.log.min.isr": "2",
