@@ -5,7 +5,7 @@ partitions and gets all requests; both others follow. Processor time is that of 
 followers, from /proc. The brokers share the first core, the load generator runs on the second.
 
     --rounds 3 --seconds 4 --warm 20     number and length of the rounds, after a warm-up of so many seconds
-    --partitions 1000                    of the loads "idle" and "failover"
+    --partitions 1000                    of the loads "idle", "failover" and "start"
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.compare import show
-from bench.comparison import cluster, generator
+from bench.comparison import cluster, failover, generator
 from bench.comparison.brokers import start_again
-from bench.comparison.cluster import Cluster, described
+from bench.comparison.cluster import Cluster
 from bench.comparison.generator import Outcome
 from bench.comparison.loads import LARGE, MEDIUM, batch
 from bench.comparison.plan import Client, producer
 from bench.comparison.usage import cpu_seconds, memory_mb
-from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
 
 
@@ -116,28 +115,40 @@ def measure_idle(clusters: Sequence[Cluster], options: argparse.Namespace) -> No
 
 
 def measure_failover(clusters: Sequence[Cluster], options: argparse.Namespace) -> None:
-    """Print the time from the end of a killed leader's session until others lead, and until it is back."""
-    moved, back = [], []
+    """Print the pause of writes and of elections after a leader was killed, and the time until it answers again."""
+    pauses, back = [], []
     for each in clusters:
         each.create("failover", options.partitions)
-        left = each.brokers[1]
-        began = time.monotonic()
-        each.leader.kill()
-        eventually(lambda at=left: _leaders(at), until=lambda ids: 1 not in ids and -1 not in ids, timeout_s=120)  # type: ignore[misc]
-        moved.append(time.monotonic() - began - cluster.SESSION_S)
+        pauses.append(failover.kill_leader(each, "failover"))
         back.append(start_again(each.leader))
-        eventually(lambda at=left: cluster.in_sync(at, "failover"), equal_to=(options.partitions, 3), timeout_s=120)  # type: ignore[misc]
-    show("failover", "s beyond the session, others lead", moved)
+        _wait_until_in_sync(each, "failover", options.partitions)
+    show("failover", "s beyond the session, a write succeeds", [each.written_s for each in pauses])
+    show("failover", "s beyond the session, others lead", [each.moved_s for each in pauses])
     show("failover", "s until it answers again", back)
 
 
-def _leaders(broker: RunningBroker) -> set[int]:
-    return {each.leader_id for each in described(broker, "failover").partitions}
+def measure_start(clusters: Sequence[Cluster], options: argparse.Namespace) -> None:
+    """Print the time until a broker with partitions is unfenced: killed and started again, and after a clean stop."""
+    killed, stopped = [], []
+    for each in clusters:
+        each.create("start", options.partitions)
+        killed.append(failover.return_after_kill(each))
+        _wait_until_in_sync(each, "start", options.partitions)
+        stopped.append(failover.return_after_stop(each))
+        _wait_until_in_sync(each, "start", options.partitions)
+    show("start", "s beyond the session, killed, until unfenced", killed)
+    show("start", "s after a clean stop, until unfenced", stopped)
+
+
+def _wait_until_in_sync(of: Cluster, topic: str, partitions: int) -> None:
+    at = of.followers[0]
+    eventually(lambda: cluster.in_sync(at, topic), equal_to=(partitions, len(cluster.IDS)), timeout_s=120)
 
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="replication, here and in Apache Kafka")
-    names = [*LOADS, "idle", "failover"]
+    measures = {"idle": measure_idle, "failover": measure_failover, "start": measure_start}
+    names = [*LOADS, *measures]
     parser.add_argument("--loads", nargs="+", metavar="NAME", choices=names, default=names, help=", ".join(names))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4)
@@ -148,10 +159,8 @@ def main(argv: Sequence[str]) -> None:
     kinds = {"ours": cluster.OurNode} if options.alone else cluster.KINDS
     with tempfile.TemporaryDirectory(prefix="replication-") as scratch, cluster.started(Path(scratch), kinds) as found:
         for name in options.loads:
-            if name == "idle":
-                measure_idle(found, options)
-            elif name == "failover":
-                measure_failover(found, options)
+            if name in measures:
+                measures[name](found, options)
             else:
                 measure_load(name, found, options)
 
