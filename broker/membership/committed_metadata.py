@@ -50,6 +50,11 @@ class CommittedMetadata:
         return self._applied_to - 1
 
     @property
+    def last_timestamp_ms(self) -> int:
+        """When the last record in the image was written; 0 without one."""
+        return self._timestamp_ms
+
+    @property
     def is_current(self) -> bool:
         """Whether all records are applied of which the leader has said that they are committed."""
         return 0 <= self._high_watermark <= self._read_to

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.observability.metrics import metric_table as table
-from metadata.image import MetadataImage
 from metadata.partition_registration import PartitionRegistration
 from replication.following import Phase
 
 if TYPE_CHECKING:
+    from broker.membership.committed_metadata import CommittedMetadata
     from broker.membership.replication import MemberReplication
     from broker.observability.metrics.metric import Sample
     from broker.replicas.partitions import Partitions
@@ -23,10 +23,11 @@ _FETCHERS = ("Replica",)
 class MeasuredReplicas:
     """The replicas of this broker (`broker.observability.metrics.observed.ReplicaView`)."""
 
-    def __init__(self, replication: MemberReplication, image: MetadataImage, partitions: Partitions) -> None:
+    def __init__(self, replication: MemberReplication, metadata: CommittedMetadata, partitions: Partitions) -> None:
         self._replication = replication
         self._replicas = replication.replicas
-        self._image = image
+        self._metadata = metadata
+        self._image = metadata.image
         self._partitions = partitions
 
     @property
@@ -53,6 +54,13 @@ class MeasuredReplicas:
         yield table.FAILED_ISR_UPDATES, (), counts.failed_isr_updates
         yield table.REPLICATION_BYTES_IN, (), counts.bytes_in
         yield table.REPLICATION_BYTES_OUT, (), counts.bytes_out
+        yield table.REASSIGNMENT_BYTES_IN, (), counts.added_bytes_in
+        yield table.REASSIGNMENT_BYTES_OUT, (), counts.added_bytes_out
+        applied_ms = self._metadata.last_timestamp_ms
+        yield table.METADATA_TIMESTAMP, (), applied_ms
+        yield table.METADATA_LAG, (), max(0, self._replication.reads.clock.now_ms() - applied_ms) if applied_ms else 0
+        yield table.METADATA_LOAD_ERRORS, (), 0
+        yield table.METADATA_APPLY_ERRORS, (), 0
 
     def _led(self) -> Iterator[Sample]:
         reassigning = 0

@@ -90,7 +90,7 @@ class MemberProcess(CoordinatingMember):
             groups=self.groups,
             transactions=self.transactions,
             client_metrics=self.client_metrics,
-            replicas=MeasuredReplicas(self._replication, self._committed.image, self.partitions),
+            replicas=MeasuredReplicas(self._replication, self._committed, self.partitions),
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:

@@ -238,7 +238,7 @@ class FetchAttempt:
                 )
             if replica_id >= 0 and diverging is None:
                 partition.follower_fetched(replica_id, self._replica_epoch, fetch_offset, wanted.follower_start)
-                partition.follower_read(len(records))
+                partition.follower_read(replica_id, len(records))
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else aborted_in(log, fetch_offset, records)

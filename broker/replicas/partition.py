@@ -272,7 +272,7 @@ class Partition:
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`. Only a partition that others follow keeps it."""
 
-    def follower_read(self, size_bytes: int) -> None:
+    def follower_read(self, broker_id: int, size_bytes: int) -> None:
         """Count bytes of records in a response to a follower."""
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:

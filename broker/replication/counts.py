@@ -6,10 +6,15 @@ import msgspec
 
 
 class ReplicationCounts(msgspec.Struct):
-    """Counts of one run. Bytes are those of records: copied from leaders, and sent to followers."""
+    """Counts of one run. Bytes are those of records: copied from leaders, and sent to followers.
+
+    `added_bytes_*` are those of replicas that a reassignment adds.
+    """
 
     bytes_in: int = 0
     bytes_out: int = 0
+    added_bytes_in: int = 0
+    added_bytes_out: int = 0
     isr_shrinks: int = 0
     isr_expands: int = 0
     #: Proposed ISRs that the controller refused, or that another change overtook.

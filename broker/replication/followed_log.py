@@ -50,10 +50,20 @@ class LocalFollowedLog:
         removals: those of the log manager, for files that a truncation removes.
         counts: gets the bytes that are copied.
 
-    `leader_high_watermark` is that of the last response, for metrics.
+    `leader_high_watermark` is that of the last response, and `is_added` whether a reassignment adds this replica, for
+    metrics.
     """
 
-    __slots__ = ("_checkpoints", "_clock", "_counts", "_removals", "leader_high_watermark", "log", "on_advance")
+    __slots__ = (
+        "_checkpoints",
+        "_clock",
+        "_counts",
+        "_removals",
+        "is_added",
+        "leader_high_watermark",
+        "log",
+        "on_advance",
+    )
 
     def __init__(
         self,
@@ -65,6 +75,7 @@ class LocalFollowedLog:
     ) -> None:
         self.log = log
         self.leader_high_watermark = -1
+        self.is_added = False
         self._counts = counts or ReplicationCounts()
         self._checkpoints = checkpoints
         self._removals = removals
@@ -103,6 +114,8 @@ class LocalFollowedLog:
             self.log.append_replicated(records, now_ms=now_ms, max_epoch=max_epoch, min_epoch=self.latest_epoch)
             self.log.appended = produced
             self._counts.bytes_in += len(records)
+            if self.is_added:
+                self._counts.added_bytes_in += len(records)
         except (AppendRefused, CorruptBatch, InvalidRecord) as error:
             raise DamagedRecords(str(error)) from error
 

@@ -201,6 +201,7 @@ class Replicas:
             self.followed[key] = partition
         else:
             partition.follow(registration)
+        partition.followed.is_added = self._node_id in registration.adding_replicas
         if partition.open_log is None:
             return  # its directory has failed, and a fetch would say that the records are here
         self._fetchers.follow(key, partition.followed, registration.leader, registration.leader_epoch)

@@ -42,7 +42,17 @@ class ReplicatedPartition(Partition):
         propose: called with each ISR to ask the controller for.
     """
 
-    __slots__ = ("_brokers", "_clock", "_commits", "_deletions", "_max_lag_ms", "_propose", "counts", "leader")
+    __slots__ = (
+        "_adding",
+        "_brokers",
+        "_clock",
+        "_commits",
+        "_deletions",
+        "_max_lag_ms",
+        "_propose",
+        "counts",
+        "leader",
+    )
 
     def __init__(
         self,
@@ -85,6 +95,7 @@ class ReplicatedPartition(Partition):
         log = self.log
         super().lead(registration.leader_epoch)
         self.replicas, self.isr = registration.replicas, registration.isr
+        self._adding = registration.adding_replicas
         return LeaderState(
             self.leader_id,
             self._brokers,
@@ -106,7 +117,7 @@ class ReplicatedPartition(Partition):
 
     def change(self, registration: PartitionRegistration) -> None:
         """Take over other replicas or another ISR in the same epoch of leadership."""
-        self.replicas = registration.replicas
+        self.replicas, self._adding = registration.replicas, registration.adding_replicas
         moved = self.leader.change(
             registration.replicas, registration.isr, registration.partition_epoch, *self._end_and_time()
         )
@@ -186,9 +197,11 @@ class ReplicatedPartition(Partition):
         self._end_deletions()
         self._ask_for(self.leader.expansion(broker_id))
 
-    def follower_read(self, size_bytes: int) -> None:
+    def follower_read(self, broker_id: int, size_bytes: int) -> None:
         """Count bytes for a follower, which are not among those that clients fetched."""
         self.counts.bytes_out += size_bytes
+        if broker_id in self._adding:
+            self.counts.added_bytes_out += size_bytes
         self.log.fetched_bytes -= size_bytes
 
     def check_lag(self) -> None:

@@ -104,6 +104,10 @@ REPLICATION_BYTES_IN = of_members(kafka("server", "BrokerTopicMetrics", "Replica
     "Bytes of records copied from leaders."))
 REPLICATION_BYTES_OUT = of_members(kafka("server", "BrokerTopicMetrics", "ReplicationBytesOutPerSec", (),
     "Bytes of records returned to followers."))
+REASSIGNMENT_BYTES_IN = of_members(kafka("server", "BrokerTopicMetrics", "ReassignmentBytesInPerSec", (),
+    "Bytes of records copied from leaders into replicas that a reassignment adds."))
+REASSIGNMENT_BYTES_OUT = of_members(kafka("server", "BrokerTopicMetrics", "ReassignmentBytesOutPerSec", (),
+    "Bytes of records returned to followers that a reassignment adds."))
 MAX_LAG = of_members(kafka(*_FETCHERS, "MaxLag", _OF_FETCHER,
     "Most records that a followed partition is behind its leader."))
 MIN_FETCH_RATE = of_members(kafka(*_FETCHERS, "MinFetchRate", _OF_FETCHER,
@@ -151,6 +155,14 @@ METADATA_OFFSET = kafka("controller", "KafkaController", "LastAppliedRecordOffse
     "Offset of the last metadata record.")
 METADATA_APPLIED = attribute("broker-metadata-metrics", "last-applied-record-offset", (),
     "Offset of the last metadata record.")
+METADATA_TIMESTAMP = of_members(attribute("broker-metadata-metrics", "last-applied-record-timestamp", (),
+    "When the controller wrote the last metadata record, in ms."))
+METADATA_LAG = of_members(attribute("broker-metadata-metrics", "last-applied-record-lag-ms", (),
+    "Age of the last metadata record in ms."))
+METADATA_LOAD_ERRORS = of_members(attribute("broker-metadata-metrics", "metadata-load-error-count", (),
+    "0: a metadata record that cannot be read ends the broker."))
+METADATA_APPLY_ERRORS = of_members(attribute("broker-metadata-metrics", "metadata-apply-error-count", (),
+    "0: a metadata record that cannot be applied ends the broker."))
 QUORUM_LEADER = attribute("raft-metrics", "current-leader", (), "Leader of the quorum: in a node alone this node.")
 QUORUM_EPOCH = attribute("raft-metrics", "current-epoch", (), "Leader epoch of the quorum.")
 QUORUM_HIGH_WATERMARK = attribute("raft-metrics", "high-watermark", (), "High watermark of the metadata log.")

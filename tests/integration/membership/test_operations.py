@@ -49,6 +49,9 @@ def test_console_and_metrics_of_a_member(controller: FakeController, tmp_path: P
     assert "kafka_server_replicamanager_offlinereplicacount 0.0" in samples
     assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in samples
     assert "kafka_controller_kafkacontroller_activebrokercount 1.0" in samples
+    assert "kafka_server_brokertopicmetrics_reassignmentbytesin_total 0.0" in samples
+    assert "kafka_server_broker_metadata_metrics_last_applied_record_timestamp 1000.0" in samples
+    assert "kafka_server_broker_metadata_metrics_metadata_load_error_count 0.0" in samples
 
 
 def test_member_in_the_background(controller: FakeController, tmp_path: Path) -> None:

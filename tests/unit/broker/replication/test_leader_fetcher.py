@@ -67,6 +67,23 @@ def test_copied_bytes_are_no_traffic_of_clients(pair: ReplicaPair) -> None:
     assert pair.log.appended == (0, 0)
 
 
+@pytest.mark.parametrize("added", [(), (2,), (3,)])
+def test_bytes_of_replicas_that_a_reassignment_adds(pair: ReplicaPair, added: tuple[int, ...]) -> None:
+    """They count at the leader and at the follower, as long as the reassignment goes on."""
+    leader = pair.leader.partition
+    leader.change(REGISTERED._replace(partition_epoch=9, adding_replicas=added))
+    pair.followed.is_added = 2 in added
+    produce(pair, 3)
+    pair.follow()
+    size = pair.log.size_bytes if 2 in added else 0
+    assert (pair.counts.added_bytes_in, leader.counts.added_bytes_out) == (size, size)
+    leader.change(REGISTERED._replace(partition_epoch=10))
+    produce(pair)
+    pair.run(500)
+    assert leader.counts.added_bytes_out == size
+    assert pair.is_equal()
+
+
 def test_high_watermark_follows_with_the_next_records(pair: ReplicaPair) -> None:
     pair.follow()
     produce(pair)
