@@ -44,7 +44,7 @@ def bearer_exchanges(config: BrokerConfig, listener_name: str) -> Callable[[], B
 
 
 class _Source:
-    """What is configured for the tokens of a listener."""
+    """The configuration of the tokens for a listener."""
 
     def __init__(self, config: BrokerConfig, listener_name: str) -> None:
         self._config = config

@@ -25,7 +25,7 @@ OURS, THEIRS = 1, 2
 CONTROLLER, INNER = "CONTROLLER", "INNER"
 _MODULES = "org.apache.kafka.common.security"
 _TOKENS = f"{_MODULES}.oauthbearer."
-#: Who has the rights of a broker, in each protocol: nobody else may register, fetch as a follower or send envelopes.
+#: The principals with the rights of a broker. No other may register, fetch as a follower or send envelopes.
 NODE, NODE_CERTIFICATE = "User:node", "User:CN=node,OU=tests,C=DE"
 
 
