@@ -14,7 +14,7 @@ from protocol.messages.metadata import METADATA
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
-from tests.support.wire import WireClient
+from tests.support.wire import Closed, WireClient
 
 _TIMEOUT_S = 120
 _INTERVAL_S = 0.01
@@ -61,7 +61,7 @@ def _seconds_until(holds: Callable[[], bool], began: float) -> float:
     def tried() -> bool:
         try:
             return holds()
-        except (OSError, EOFError):  # it does not listen yet
+        except (OSError, Closed):  # it does not serve clients yet
             return False
 
     eventually(tried, timeout_s=_TIMEOUT_S, interval_s=_INTERVAL_S)
