@@ -24,7 +24,7 @@ from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 _PARTITIONS = 50
-#: What a coordinator of Apache Kafka answers after offsets.commit.timeout.ms.
+#: Answers of an Apache Kafka coordinator after offsets.commit.timeout.ms.
 _REFUSED = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _LEAST = "min.insync.replicas"
 

@@ -140,7 +140,7 @@ def test_client_strings_cannot_forge_log_lines(broker, caplog):
 
 
 def test_disk_failure_answers_not_coordinator(broker, monkeypatch, caplog):
-    """What is not written has not happened: the log does not report it."""
+    """The log does not report a decision that was not written."""
     from broker.requests.error_code_map import ERROR_CODES
     from storage.errors import LogOffline
 
