@@ -23,6 +23,8 @@ from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
+pytestmark = pytest.mark.full_size  # it waits until a frozen follower leaves the ISR
+
 _PARTITIONS = 50
 #: Answers of an Apache Kafka coordinator after offsets.commit.timeout.ms.
 _REFUSED = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
@@ -42,7 +44,7 @@ def place_coordinator(cluster: MixedCluster, coordinator: int, follower: int) ->
     cluster.configure(ResourceType.TOPIC, CONSUMER_OFFSETS, {_LEAST: "2"})
 
 
-@pytest.mark.parametrize("coordinator", [OURS, pytest.param(THEIRS, marks=pytest.mark.full_size)])
+@pytest.mark.parametrize("coordinator", [OURS, THEIRS])
 def test_heartbeats_wait_for_no_other_group(cluster: MixedCluster, coordinator: int) -> None:
     """Apache Kafka schedules a heartbeat as a write without records (4.4), so it waits for all records before it.
 
