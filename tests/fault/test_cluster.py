@@ -40,13 +40,22 @@ def test_nothing_is_lost(
             replicas=3,
             are_ready=lambda: running.wait_for_all_in_sync("plain", "moved"),
         )
-        load.get_on(20)
+        go_on(running, load)
         for number in range(ROUNDS):
             fault = FAULTS[number % len(FAULTS)]
             fault(running, dice)
-            load.get_on(20)
+            go_on(running, load)
         running.wait_for_all_in_sync()
         check_end(running, load)
+
+
+def go_on(running: Cluster, load: HistoryLoad) -> None:
+    """Wait until each client has done more. If one stands still, the error has what the brokers say of the cluster."""
+    try:
+        load.get_on(20)
+    except AssertionError as error:
+        error.add_note(running.views())
+        raise
 
 
 def check_end(running: Cluster, load: HistoryLoad) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fault.cluster.changing_quorum import changing_cluster
 from tests.fault.cluster.faults import frozen
-from tests.fault.test_cluster import SESSION_MS, check_end
+from tests.fault.test_cluster import SESSION_MS, check_end, go_on
 from tests.integration.membership.kafka_nodes import SESSION_MS as BROKER_SESSION_MS
 from tests.support.history import History
 from tests.support.history_load import stock_load
@@ -31,23 +31,23 @@ def test_voters_change_under_load(tmp_path_factory: pytest.TempPathFactory, hist
             replicas=3,
             are_ready=lambda: running.wait_for_all_in_sync("plain", "moved"),
         )
-        load.get_on(20)
+        go_on(running, load)
         running.add_voter(102, at=OURS)
         running.add_voter(103, at=LAST)
-        load.get_on(20)
+        go_on(running, load)
         running.remove_voter(101, at=OURS)
         running.controllers[101].kill()
-        load.get_on(20)
+        go_on(running, load)
         assert running.voters(OURS) == running.voters(LAST) == [102, 103]
         with frozen(running.controllers[102]):  # the other one is no majority
             time.sleep(BROKER_SESSION_MS / 1000 * 2)
-        load.get_on(20)
+        go_on(running, load)
         running.add_voter(104, at=LAST)
         running.controllers[103].kill()
         for each in (OURS, LAST):
             running.brokers[each].kill()
             running.brokers[each].start()
-        load.get_on(20)
+        go_on(running, load)
         running.controllers[103].start()
         running.wait_for_all_in_sync()
         assert running.voters(OURS) == [102, 103, 104]

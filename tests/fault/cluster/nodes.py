@@ -170,6 +170,18 @@ class Cluster:
             ]
         return found
 
+    def views(self) -> str:
+        """Return leader, leader epoch and ISR of each partition, as each broker answers them now."""
+        lines = []
+        for broker_id in self.brokers:
+            metadata = self.metadata(broker_id)
+            for topic in () if metadata is None else metadata.topics:
+                parts = [f"{each.leader_id}@{each.leader_epoch} {each.isr_nodes}" for each in topic.partitions]
+                lines.append(f"{broker_id}: {topic.name} {', '.join(parts)}")
+            if metadata is None:
+                lines.append(f"{broker_id}: no answer")
+        return "\n".join(lines)
+
     def wait_for_all_in_sync(self, *topics: str) -> None:
         """Wait until each broker answers, and sees all replicas of all topics in sync, with these topics among them."""
         eventually(lambda: self.out_of_sync(*topics), "all in sync", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.1)
