@@ -15,6 +15,7 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.elect_leaders import ELECT_LEADERS
 from protocol.messages.elect_leaders import TopicPartitions as ElectedTopic
 from protocol.messages.incremental_alter_configs import (
@@ -172,10 +173,17 @@ class MixedCluster:
         assert producer.flush(60) == 0
         assert failed == []
 
-    def delete_before(self, topic: str, offset: int) -> None:
-        """Delete the records below an offset from all replicas."""
-        deleted = TopicPartition(topic, 0, offset)
-        self.admin.delete_records([deleted], request_timeout=30)[deleted].result(30)
+    def delete_before(self, topic: str, offset: int, leader: int) -> None:
+        """Delete the records below an offset from all replicas. Another broker is not asked: it may be frozen."""
+        topics = [DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
+
+        def code() -> int:
+            with WireClient(HOST, self[leader].port) as client:
+                answer = client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=1000)
+            found: int = answer.topics[0].partitions[0].error_code
+            return found
+
+        eventually(code, "the records are deleted", equal_to=0)
 
     def offsets(self, topic: str) -> tuple[int, int]:
         """Return the first offset and the high watermark, by the leader."""

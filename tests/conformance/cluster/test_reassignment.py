@@ -55,7 +55,7 @@ def test_a_move_goes_on_while_brokers_are_killed(cluster: MixedCluster, leads: i
     other = OURS + THEIRS - leads
     topic = cluster.create(leads, other)
     cluster.produce(topic, 0, COUNT, size=5000)
-    cluster.delete_before(topic, COUNT // 2)
+    cluster.delete_before(topic, COUNT // 2, leads)
     assert cluster.reassign(topic, [THIRD, other], at=other) == 0
     cluster[leads].kill()
     try:

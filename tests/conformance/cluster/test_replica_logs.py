@@ -92,7 +92,7 @@ def test_a_follower_continues_at_the_start_of_its_leader(cluster: MixedCluster, 
     try:
         eventually(lambda: cluster.state(topic, leads)[2], equal_to=[leads])
         cluster.produce(topic, COUNT, COUNT)
-        cluster.delete_before(topic, 2 * COUNT - 10)
+        cluster.delete_before(topic, 2 * COUNT - 10, leads)
         cluster.produce(topic, 2 * COUNT, COUNT)
     finally:
         os.kill(cluster[follows].pid, signal.SIGCONT)
