@@ -7,7 +7,7 @@ of its nearest listed ancestor.
 from __future__ import annotations
 
 from config.errors import ConfigError
-from metadata.decision import TooManyRecords
+from metadata.decision import Refused, TooManyRecords
 from protocol.error_codes import ErrorCode
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
 from storage.errors import (
@@ -84,6 +84,8 @@ def error_code_of(error: BaseException) -> ErrorCode:
     """Return the code of an exception; UNKNOWN_SERVER_ERROR for an unexpected one."""
     if isinstance(error, NotCommitted):
         return error.code
+    if isinstance(error, Refused):
+        return error.error_code
     for kind in type(error).__mro__:
         code = ERROR_CODES.get(kind)
         if code is not None:

@@ -6,6 +6,7 @@ import config.errors
 import protocol.records.errors
 import storage.errors
 from broker.requests.error_code_map import ERROR_CODES, error_code_of, fenced_code_for
+from metadata.decision import Refused
 from protocol.error_codes import ErrorCode
 
 ROOTS = (storage.errors.StorageError, protocol.records.errors.RecordsError, config.errors.ConfigError)
@@ -39,6 +40,12 @@ def test_every_exception_of_our_packages_has_a_code(kind):
 def test_subclasses_follow_their_nearest_listed_ancestor(error, code):
     """An unexpected exception is an unknown error."""
     assert code is error_code_of(error)
+
+
+def test_a_refusal_has_its_own_code():
+    """Also where no handler expects it: a client retries COORDINATOR_LOAD_IN_PROGRESS, and no unknown error."""
+    refused = Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no controller answers")
+    assert error_code_of(refused) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_fenced_producers_get_a_code_that_they_know():
