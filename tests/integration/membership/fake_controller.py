@@ -251,7 +251,9 @@ class FakeController:
 
     def _fetch_snapshot(self, request: Struct) -> Struct:
         if self._snapshot is None:
-            part = fetch_snapshot.ResponsePartitionSnapshot(index=0, error_code=ErrorCode.SNAPSHOT_NOT_FOUND)
+            part = fetch_snapshot.ResponsePartitionSnapshot(
+                index=0, error_code=ErrorCode.SNAPSHOT_NOT_FOUND, unaligned_records=b""
+            )
             topic = fetch_snapshot.ResponseTopicSnapshot(name="__cluster_metadata", partitions=[part])
             return fetch_snapshot.FETCH_SNAPSHOT.response(topics=[topic])
         end_offset, epoch, data = self._snapshot
