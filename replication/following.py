@@ -123,6 +123,7 @@ class Fetcher:
         self._wanted: dict[PartitionKey, Position] = {}
         self._changed: set[PartitionKey] = set()
         self._delayed: set[PartitionKey] = set()
+        self._resetting: set[PartitionKey] = set()
 
     def add(self, key: PartitionKey, log: FollowedLog, leader_epoch: int) -> None:
         """Follow a partition, or follow it in a later epoch of the same leader."""
@@ -188,7 +189,10 @@ class Fetcher:
 
     def resetting(self) -> list[tuple[PartitionKey, Followed]]:
         """Return the partitions that need the leader's LATEST offset, or its EARLIEST one if `reset_at_start`."""
-        return [(key, each) for key, each in self.partitions.items() if each.phase is Phase.RESETTING]
+        found = [(key, self.partitions[key]) for key in sorted(self._resetting) if key in self.partitions]
+        resetting = [(key, each) for key, each in found if each.phase is Phase.RESETTING]
+        self._resetting = {key for key, _ in resetting}
+        return resetting
 
     def _end_delays(self, now_ms: int) -> None:
         for key in list(self._delayed):
@@ -292,6 +296,7 @@ class Fetcher:
                 self._delay(key, followed, now_ms)
         elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not followed.has_reset:
             followed.phase, followed.reset_at_start, followed.has_reset = Phase.RESETTING, False, True
+            self._resetting.add(key)
         else:
             # The metadata log will say who leads, in which epoch, or that the partition is gone.
             followed.has_reset = False

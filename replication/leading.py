@@ -17,11 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from replication.follower import NEVER_MS, UNKNOWN_BROKER_EPOCH, Follower
 from replication.in_sync_replicas import InSyncReplicas
-
-UNKNOWN_OFFSET = -1
-UNKNOWN_BROKER_EPOCH = -1
-_NEVER_MS = -(1 << 62)
 
 
 class Brokers(Protocol):
@@ -31,51 +28,18 @@ class Brokers(Protocol):
         """Return the epoch of a registered broker that is neither fenced nor in its controlled shutdown, else None."""
 
 
+def is_current(brokers: Brokers, broker_id: int, broker_epoch: int) -> bool:
+    """Return whether a broker has not registered again since it sent a fetch with this epoch (KIP-903)."""
+    registered = brokers.broker_epoch(broker_id)
+    return registered is None or broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= registered
+
+
 class Proposal(NamedTuple):
     """An ISR to ask the controller for: broker ids with the epochs that the leader knows, -1 if it knows none."""
 
     isr: tuple[tuple[int, int], ...]
     leader_epoch: int
     partition_epoch: int
-
-
-class Follower:
-    """A follower, as its fetches describe it."""
-
-    __slots__ = (
-        "broker_epoch",
-        "broker_id",
-        "caught_up_ms",
-        "fetched_at_end",
-        "fetched_ms",
-        "log_end_offset",
-        "log_start_offset",
-    )
-
-    def __init__(self, broker_id: int, *, caught_up_ms: int) -> None:
-        self.broker_id = broker_id
-        #: The epoch of the broker's registration, from its fetches (KIP-903).
-        self.broker_epoch = UNKNOWN_BROKER_EPOCH
-        self.log_start_offset = UNKNOWN_OFFSET
-        self.log_end_offset = UNKNOWN_OFFSET
-        #: When it last had all records that the leader had.
-        self.caught_up_ms = caught_up_ms
-        #: The time of its last fetch, and the leader's log end then.
-        self.fetched_ms = _NEVER_MS
-        self.fetched_at_end = UNKNOWN_OFFSET
-
-    def fetched(self, broker_epoch: int, offset: int, log_start_offset: int, leader_end: int, now_ms: int) -> None:
-        """Note a fetch at `offset`."""
-        if offset >= leader_end:
-            self.caught_up_ms = max(self.caught_up_ms, now_ms)
-        elif offset >= self.fetched_at_end:
-            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
-        self.broker_epoch = broker_epoch
-        self.log_start_offset, self.log_end_offset = log_start_offset, offset
-        self.fetched_ms, self.fetched_at_end = now_ms, leader_end
-
-    def has_caught_up(self, leader_end: int, now_ms: int, max_lag_ms: int) -> bool:
-        return self.log_end_offset == leader_end or now_ms - self.caught_up_ms <= max_lag_ms
 
 
 class LeaderState:
@@ -134,7 +98,7 @@ class LeaderState:
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
-            each: known.get(each) or Follower(each, caught_up_ms=now_ms if each in self.isr.committed else _NEVER_MS)
+            each: known.get(each) or Follower(each, caught_up_ms=now_ms if each in self.isr.committed else NEVER_MS)
             for each in self.replicas
             if each != self.node_id
         }
@@ -145,6 +109,7 @@ class LeaderState:
         self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, leader_end: int, now_ms: int
     ) -> bool:
         """Take over a change of the partition in this epoch of leadership. Return whether the high watermark moved."""
+        self.wake_followers()
         self.isr = self.isr.follow(frozenset(isr), partition_epoch)
         self._set_replicas(replicas, now_ms)
         return self.advance(leader_end, now_ms)
@@ -192,6 +157,30 @@ class LeaderState:
         """
         epoch = self._brokers.broker_epoch(follower.broker_id)
         return epoch is not None and follower.broker_epoch in (UNKNOWN_BROKER_EPOCH, epoch)
+
+    # -- fetch sessions ----------------------------------------------------------------------------------------------
+
+    def wake_followers(self) -> None:
+        """Let the next fetch of each follower read the partition. Call it for every change that fetches may report.
+
+        Those are appends, a higher high watermark or log start offset, a failed log, and the end of this epoch. Changes
+        of the replicas and of the ISR call it themselves.
+        """
+        for follower in self.followers.values():
+            follower.wake()
+
+    def may_rest(self, follower: Follower, broker_epoch: int, leader_end: int) -> bool:
+        """Return whether further fetches of a follower at its offset change nothing until `wake_followers`.
+
+        Its last fetch counted, it has everything, all of that is committed, and it is in the ISR. Otherwise time
+        alone may change what its fetches do: another follower stops holding the high watermark back when it lags for
+        too long or is fenced, and an expansion of the ISR is proposed again, or becomes possible.
+        """
+        return (
+            follower.log_end_offset == leader_end == self.high_watermark
+            and follower.broker_id in self.isr.committed
+            and follower.broker_epoch == broker_epoch
+        )
 
     # -- acks=all ----------------------------------------------------------------------------------------------------
 
@@ -266,6 +255,7 @@ class LeaderState:
 
         `proposed_at` is the partition epoch of the proposal.
         """
+        self.wake_followers()
         if leader_epoch == self.leader_epoch:
             self.isr = self.isr.answered(frozenset(isr), partition_epoch, proposed_at)
         return self.advance(leader_end, now_ms)

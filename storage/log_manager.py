@@ -78,6 +78,8 @@ class LogManager:
         #: Returns the first offset of a log that some reader still needs, if records are held for such readers, else
         #: None.
         self.unread_from: Callable[[PartitionLog], int | None] = lambda log: None
+        #: Called with a log whose start retention has raised.
+        self.on_start_raised: Callable[[PartitionLog], None] = lambda log: None
         #: Whether a partition has other replicas (`StoredLog.replicated`).
         self.is_replicated: Callable[[str, int], bool] = lambda topic, partition: False
         #: The bytes that recovery cut off.
@@ -369,6 +371,8 @@ class LogManager:
         Nothing is removed while a cleaner uses the log.
         """
         paths = remove_expired(log, now_ms, self.unread_from)
+        if paths:
+            self.on_start_raised(log)
         return RenameTask(log, paths, self.removals.of(log, now_ms)) if paths else None
 
     def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:

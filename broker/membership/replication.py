@@ -122,7 +122,7 @@ class MemberReplication:
         )
         led = LedPartitions(parts.partitions, self.replicas)
         readable = ReadablePartitions(parts.partitions, self.replicas)
-        self.reads = ReplicaReads(led, readable, image, clock, self.throttles.leader, _selects_racks(config))
+        self.reads = ReplicaReads(led, readable, image, clock, peers, self.throttles.leader, _selects_racks(config))
 
     def start(self) -> None:
         """Start the timers."""

@@ -6,7 +6,7 @@ records is sent whole, whatever the limits are. A fetch that finds less than `mi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.down_conversion import (
@@ -101,6 +101,9 @@ class FetchAttempt:
         "_woken",
     )
 
+    #: Whether the client's session has partitions that this fetch does not read, because nothing has changed there.
+    _leaves_out = False
+
     def __init__(
         self, services: FetchServices, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int
     ) -> None:
@@ -190,7 +193,7 @@ class FetchAttempt:
         answers += absent
         self._is_stale = bool(absent)  # a missing partition that is created wakes no fetch
         self._bytes_read = total
-        return ready or total >= self._min_bytes or not found
+        return ready or total >= self._min_bytes or not (found or self._leaves_out)
 
     def note_read(self, found: NotEnough) -> None:
         """Continue after a read by the fast path, which found this."""
@@ -289,14 +292,8 @@ class FetchAttempt:
         services = self._services
         woken = self._woken = Deferred()
         answered = after(woken, self.warmed)
-        get = services.partitions.get
-        for wanted in self._wanted:
-            partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
-            if partition is not None:
-                self._waits_for.append((partition, partition.log.size_bytes))
-                partition.log.awaited = True
         waiter = services.purgatory.watch(
-            [partition for partition, _ in self._waits_for],
+            self._keys(),
             self._try_complete,
             services.clock.monotonic_ms() + max_wait_ms,
             self._on_timeout,
@@ -304,6 +301,16 @@ class FetchAttempt:
         answered.on_cancel(waiter.cancel)
         answered.on_cancel(woken.cancel)  # breaks the reference cycle with this attempt
         return answered
+
+    def _keys(self) -> list[Hashable]:
+        """Return the keys to wait for in the purgatory: the partitions."""
+        get = self._services.partitions.get
+        for wanted in self._wanted:
+            partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
+            if partition is not None:
+                self._waits_for.append((partition, partition.log.size_bytes))
+                partition.log.awaited = True
+        return [partition for partition, _ in self._waits_for]
 
     def _try_complete(self) -> bool:
         if self._min_bytes > 1 and not self._has_grown():

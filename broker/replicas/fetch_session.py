@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import randrange
+from typing import TYPE_CHECKING
 
 from protocol.error_codes import ErrorCode
 from protocol.fast_path.fetch_answer import PlainRow
@@ -22,6 +23,9 @@ from protocol.fast_path.plain_fetch import AskedTopic
 from protocol.fast_path.single_fetch import SingleFetch
 from protocol.fetch_answer import NO_RECORDS, FetchedData
 from protocol.schema import Struct
+
+if TYPE_CHECKING:
+    from replication.follower_session import FollowerSession
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -110,7 +114,16 @@ class FetchedPartition:
 class FetchSession:
     """The partitions that one client fetches, in the order of service: the last served ones are at the end."""
 
-    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "id",
+        "last_used_ms",
+        "of_follower",
+        "partitions",
+        "privileged",
+        "uses_topic_ids",
+    )
 
     def __init__(
         self, id: int, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool, now_ms: int
@@ -120,6 +133,8 @@ class FetchSession:
         self.partitions = partitions
         self.uses_topic_ids = uses_topic_ids
         self.privileged = privileged
+        #: Which partitions a follower's fetch reads; None for a consumer, which reads all.
+        self.of_follower: FollowerSession[Key] | None = None
         self.created_ms = now_ms
         self.last_used_ms = now_ms
 

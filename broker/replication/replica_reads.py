@@ -1,4 +1,4 @@
-"""Fetches in a member: consumers may read from followers (KIP-392), and replication has limits (KIP-73)."""
+"""Fetches in a member: of followers (follower_fetch.py), and of consumers, which may read from followers (KIP-392)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replicas.fetched_data import failed_data
 from broker.replicas.partition import NO_LEADER_EPOCH
+from broker.replication.follower_fetch import FollowerFetchAttempt
 from broker.replication.replicated_partition import ReplicatedPartition
 from protocol.error_codes import ErrorCode
-from protocol.fetch_answer import FetchAnswer, FetchedData
+from protocol.fetch_answer import FetchedData
 from replication.read_replica import ReadableReplica, nearest
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from broker.requests.context import RequestContext
     from metadata.image import MetadataImage
     from protocol.schema import Struct
+    from replication.leading import Brokers
     from replication.throttle import ReplicationThrottle
     from runtime.clock import Clock
 
@@ -70,6 +72,7 @@ class ReplicaReads(NamedTuple):
     Attributes:
         led, partitions: those that may be read only from the leader, and those that consumers may read here.
         selects_racks: whether consumers are sent to replicas in their racks (replica.selector.class).
+        brokers: the registered brokers, by the metadata.
         throttle: the limit of bytes that leaders send.
     """
 
@@ -77,6 +80,7 @@ class ReplicaReads(NamedTuple):
     partitions: ReadablePartitions
     image: MetadataImage
     clock: Clock
+    brokers: Brokers
     throttle: ReplicationThrottle
     selects_racks: bool
 
@@ -84,13 +88,15 @@ class ReplicaReads(NamedTuple):
         self, services: FetchServices, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int
     ) -> FetchAttempt:
         """Create the attempt of a request."""
+        if replica_id >= 0:
+            return FollowerFetchAttempt(self.throttle, self.brokers, services, ctx, request, context, replica_id)
         return ReplicaFetchAttempt(self, services, ctx, request, context, replica_id)
 
 
 class ReplicaFetchAttempt(FetchAttempt):
-    """A fetch of a consumer, which may read followers from v11 on, or of a follower."""
+    """A fetch of a consumer, which may read followers from v11 on."""
 
-    __slots__ = ("_is_redirected", "_is_throttled", "_rack", "_reads")
+    __slots__ = ("_is_redirected", "_rack", "_reads")
 
     def __init__(
         self,
@@ -101,17 +107,16 @@ class ReplicaFetchAttempt(FetchAttempt):
         context: FetchContext,
         replica_id: int,
     ) -> None:
-        if replica_id < 0 and ctx.api_version >= _FIRST_VERSION_WITH_RACK:
+        if ctx.api_version >= _FIRST_VERSION_WITH_RACK:
             services = services._replace(partitions=reads.partitions)  # type: ignore[arg-type]
         super().__init__(services, ctx, request, context, replica_id)
         self._reads = reads
-        has_rack = reads.selects_racks and replica_id < 0 and ctx.api_version >= _FIRST_VERSION_WITH_RACK
+        has_rack = reads.selects_racks and ctx.api_version >= _FIRST_VERSION_WITH_RACK
         self._rack: str = request.rack_id if has_rack else ""
         self._is_redirected = False
-        self._is_throttled = False
 
     def read(self) -> bool:
-        self._is_redirected = self._is_throttled = False
+        self._is_redirected = False
         return super().read() or self._is_redirected
 
     def _read_one(
@@ -121,12 +126,7 @@ class ReplicaFetchAttempt(FetchAttempt):
             preferred = self._preferred(partition, wanted)
             if preferred is not None:
                 return preferred
-        elif self._replica_id >= 0 and self._must_wait(partition):
-            self._is_throttled = True
-            return super()._read_one(partition, wanted, 0, False)
         return super()._read_one(partition, wanted, limit_bytes, one_batch)
-
-    # -- consumers ---------------------------------------------------------------------------------------------------
 
     def _preferred(self, partition: ReplicatedPartition, wanted: FetchedPartition) -> FetchedData | None:
         """Return the answer that sends the consumer to a follower in its rack; None if it reads here."""
@@ -158,32 +158,3 @@ class ReplicaFetchAttempt(FetchAttempt):
                 continue
             if broker is not None and not broker.fenced and any(one.name == listener for one in broker.endpoints):
                 yield ReadableReplica(broker_id, broker.rack, each.log_end_offset, now_ms - each.caught_up_ms)
-
-    # -- followers ---------------------------------------------------------------------------------------------------
-
-    def _must_wait(self, partition: Partition) -> bool:
-        """Return whether the throttle of leaders holds the follower back."""
-        throttle = self._reads.throttle
-        return (
-            throttle.is_active
-            and throttle.applies(partition.topic, partition.index)
-            and isinstance(partition, ReplicatedPartition)
-            and self._replica_id not in partition.leader.isr.committed
-            and throttle.wait_ms(self._reads.clock.monotonic_ms()) > 0
-        )
-
-    def _on_timeout(self) -> None:
-        self._is_stale |= self._is_throttled  # it may be due now
-        super()._on_timeout()
-
-    def response(self) -> FetchAnswer:
-        self._count()
-        return super().response()
-
-    def _count(self) -> None:
-        throttle = self._reads.throttle
-        if self._replica_id >= 0 and throttle.is_active:
-            now_ms = self._reads.clock.monotonic_ms()
-            for wanted, data in self._answers:
-                if len(data.records) and throttle.applies(wanted.topic or "", wanted.index):
-                    throttle.record(len(data.records), now_ms)

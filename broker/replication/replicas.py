@@ -84,6 +84,7 @@ class Replicas:
         self._names: dict[PartitionKey, str] = {}
         self.led: dict[PartitionKey, ReplicatedPartition] = {}
         self.followed: dict[PartitionKey, FollowedPartition] = {}
+        logs.on_start_raised = self._log_start_raised
 
     # -- changes of the metadata -------------------------------------------------------------------------------------
 
@@ -252,6 +253,11 @@ class Replicas:
         """Return a partition that this broker follows."""
         topic_id = self._partitions.topic_id(topic)
         return None if topic_id is None else self.followed.get((topic_id, index))
+
+    def _log_start_raised(self, log: PartitionLog) -> None:
+        led = None if log.topic_id is None else self.led.get((log.topic_id, log.partition))
+        if led is not None:
+            led.log_start_raised()
 
     # -- the ISR -----------------------------------------------------------------------------------------------------
 

@@ -8,16 +8,18 @@ another broker leads, `leave` ends it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
-from broker.replicas.partition import Partition
+from broker.replicas.partition import OfflineLog, Partition
 from broker.replication.commits import Commits
 from broker.replication.counts import ReplicationCounts
 from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.records.buffer import Buffer
+from replication.follower import Follower
 from replication.isr_changes import Answer, Outcome
-from replication.leading import UNKNOWN_BROKER_EPOCH, Brokers, LeaderState, Proposal
+from replication.leading import Brokers, LeaderState, Proposal, is_current
 from replication.partition_key import PartitionKey
 from runtime.clock import Clock
 from runtime.deferred import Deferred
@@ -76,7 +78,7 @@ class ReplicatedPartition(Partition):
             replicas=registration.replicas,
             isr=registration.isr,
             internal=internal,
-            wake=wake,
+            wake=partial(_wake_all, wake),
         )
         self.counts = counts or ReplicationCounts()
         self._brokers = brokers
@@ -112,6 +114,7 @@ class ReplicatedPartition(Partition):
 
     def lead_again(self, registration: PartitionRegistration) -> None:
         """Begin another epoch of leadership. Producers go on waiting: their records are still in the log."""
+        self.leader.wake_followers()  # their fetches name the former epoch
         self.leader = self._begin(registration)
         self._advance()
 
@@ -123,6 +126,10 @@ class ReplicatedPartition(Partition):
         )
         self._take_over(moved)
         self._end_deletions()
+
+    def set_offline(self, offline: OfflineLog) -> None:
+        super().set_offline(offline)
+        self.leader.wake_followers()
 
     def leave(self, absence: ErrorCode) -> None:
         """End the waits of producers, too: whether their records are committed is not known."""
@@ -185,9 +192,7 @@ class ReplicatedPartition(Partition):
         """Return why a broker's fetch is refused: it has no replica, or has registered again since (KIP-903)."""
         if broker_id not in self.leader.followers:
             return super().check_follower(broker_id, broker_epoch, leader_epoch)
-        registered = self._brokers.broker_epoch(broker_id)
-        is_current = registered is None or broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= registered
-        return ErrorCode.NONE if is_current else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if is_current(self._brokers, broker_id, broker_epoch) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`: its fetch was read, and its log agrees with this one."""
@@ -196,6 +201,18 @@ class ReplicatedPartition(Partition):
             self._committed()
         self._end_deletions()
         self._ask_for(self.leader.expansion(broker_id))
+
+    def may_rest(self, follower: Follower, broker_epoch: int) -> bool:
+        """Return whether further fetches of a follower change nothing until it is woken.
+
+        While a client waits until records are deleted everywhere, any fetch may find that the last one to wait for is
+        gone.
+        """
+        return not len(self._deletions) and self.leader.may_rest(follower, broker_epoch, self.log.log_end_offset)
+
+    def log_start_raised(self) -> None:
+        """Retention has removed records: followers have to know, and consumers see it when they fetch."""
+        self.leader.wake_followers()
 
     def follower_read(self, broker_id: int, size_bytes: int) -> None:
         """Count bytes for a follower, which are not among those that clients fetched."""
@@ -253,6 +270,12 @@ class ReplicatedPartition(Partition):
         had_enough = self.leader.had_enough_replicas
         code = ErrorCode.NONE if had_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         self._commits.advance(self.leader.high_watermark, code)
+
+
+def _wake_all(wake: Callable[[Partition], None], partition: ReplicatedPartition) -> None:
+    """Wake the fetches that wait: of consumers, at the partition; of followers, in their sessions."""
+    partition.leader.wake_followers()
+    wake(partition)
 
 
 def _in_order(replicas: Iterable[int], isr: frozenset[int]) -> tuple[int, ...]:

@@ -15,19 +15,12 @@ from replication.partition_key import PartitionKey
 from tests.simulation.leaders import LAG_MS
 from tests.simulation.log import Entry, ReplicaLog
 from tests.simulation.metadata import ChangePartition
+from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from tests.simulation.broker import Process
     from tests.simulation.leaders import Leader
     from tests.simulation.world import World
-
-
-class Violation(Exception):
-    """An invariant does not hold. `name` is that of the check."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{name}: {message}")
-        self.name = name
 
 
 class Truth:

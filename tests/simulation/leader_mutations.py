@@ -6,9 +6,10 @@ from typing import Any
 
 from protocol.error_codes import ErrorCode
 from replication import isr_changes
+from replication.follower import Follower
 from replication.in_sync_replicas import InSyncReplicas
 from replication.isr_changes import IsrChanges, Outcome
-from replication.leading import Follower, LeaderState
+from replication.leading import LeaderState
 from tests.simulation.leaders import Leaders
 from tests.simulation.mutation import MUTATIONS, mutation
 

@@ -9,12 +9,15 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, EpochEndOffset, FetchableTopicResponse, PartitionData
 from protocol.schema import Struct
 from replication.followed_log import LogFailed
+from replication.follower import Follower
+from replication.follower_session import FollowerSession
 from replication.isr_changes import IsrChanges, Outcome
-from replication.leading import LeaderState, Proposal
+from replication.leading import LeaderState, Proposal, is_current
 from replication.partition_key import PartitionKey
 from tests.simulation.client import Write
 from tests.simulation.log import ReplicaLog
 from tests.simulation.metadata import Image
+from tests.simulation.resting import check_caught_up, check_rest
 
 if TYPE_CHECKING:
     from tests.simulation.invariants import Invariants
@@ -31,9 +34,13 @@ class Waiting(NamedTuple):
 
 
 class Leader:
-    """One partition in one epoch of leadership. `caught_up_ms`: the simulation's own account of each follower."""
+    """One partition in one epoch of leadership.
 
-    __slots__ = ("caught_up_ms", "checked_ms", "key", "log", "partition_epoch", "state", "waiting")
+    `caught_up_ms`: the simulation's own account of each follower. `visited`: the followers as they would be if each
+    fetch of a session read all its partitions.
+    """
+
+    __slots__ = ("caught_up_ms", "checked_ms", "key", "log", "partition_epoch", "state", "visited", "waiting")
 
     def __init__(self, key: PartitionKey, log: ReplicaLog, state: LeaderState, now_ms: int) -> None:
         self.key, self.log, self.state = key, log, state
@@ -41,16 +48,40 @@ class Leader:
         self.checked_ms = now_ms
         self.partition_epoch = state.isr.partition_epoch
         self.caught_up_ms = dict.fromkeys(state.isr.committed, now_ms)
+        self.visited: dict[int, Follower] = {}
+        self.note_followers()
+
+    def note_followers(self) -> None:
+        """The replicas may have changed."""
+        self.visited = {
+            each: self.visited.get(each) or Follower(each, caught_up_ms=follower.caught_up_ms)
+            for each, follower in self.state.followers.items()
+        }
+
+    def note_fetch(self, follower_id: int, epoch: int, asked: Struct, registered: int | None, now_ms: int) -> None:
+        """A follower's fetch covers this partition, whether it is read or not."""
+        follower, end = self.visited[follower_id], self.log.log_end_offset
+        if epoch < 0 or epoch >= (follower.broker_epoch if registered is None else registered):
+            follower.fetched(epoch, asked.fetch_offset, asked.log_start_offset, end, now_ms)
+            if asked.fetch_offset >= end:
+                self.caught_up_ms[follower_id] = now_ms
 
 
 class Session:
-    """The leader's side of a fetch session."""
+    """The leader's side of a fetch session: each partition as it was asked for, and the offsets last sent of it."""
 
-    __slots__ = ("epoch", "partitions")
+    __slots__ = ("due", "epoch", "known", "partitions")
 
     def __init__(self) -> None:
         self.epoch = 0
         self.partitions: dict[PartitionKey, Struct] = {}
+        self.known: dict[PartitionKey, tuple[int, int]] = {}
+        #: None during the first fetch, which reads everything.
+        self.due: FollowerSession[PartitionKey] | None = None
+
+
+def _wake_nobody(session: FollowerSession[PartitionKey]) -> None:
+    """Steps of the schedule try fetches again."""
 
 
 class Leaders:
@@ -75,6 +106,7 @@ class Leaders:
         if known is not None and known.state.leader_epoch == partition.leader_epoch:
             end = log.log_end_offset
             known.state.change(partition.replicas, partition.isr, partition.partition_epoch, end, now_ms)
+            known.note_followers()
             self._moved(known)
             return
         self.resign(key)
@@ -101,6 +133,7 @@ class Leaders:
         """Lead a partition no longer: clients learn NOT_LEADER_OR_FOLLOWER, and may find their records or not."""
         known = self.partitions.pop(key, None)
         if known is not None:
+            known.state.wake_followers()
             self.isr_changes.forget(key)
             for each in known.waiting:
                 each.write.outcome = "unknown"
@@ -118,6 +151,7 @@ class Leaders:
         state, log = leader.state, leader.log
         if state.high_watermark != log.high_watermark:
             before, log.high_watermark = log.high_watermark, state.high_watermark
+            state.wake_followers()
             self._checks.committed(leader, self.node_id, before)
         while leader.waiting and leader.waiting[0].offset < state.high_watermark:
             offset, write = leader.waiting.pop(0)
@@ -140,6 +174,7 @@ class Leaders:
         log = leader.log
         self._checks.writing(leader, self.node_id)
         offset = log.write(leader.state.leader_epoch, write.value)
+        leader.state.wake_followers()
         if write.acks_all:
             leader.waiting.append(Waiting(offset, write))
         else:
@@ -154,6 +189,7 @@ class Leaders:
         if leader is not None:
             leader.log.log_start_offset = max(leader.log.log_start_offset, min(offset, leader.state.high_watermark))
             self._checks.deleted(key, leader.log.log_start_offset)
+            leader.state.wake_followers()
             self.version += 1
             self._checks.led(leader, self.node_id)
 
@@ -164,27 +200,49 @@ class Leaders:
         session, session_id = self._session(request)
         if session is None:
             return FETCH.response(error_code=session_id)
-        follower = request.replica_state
+        follower_id, follower_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+        due = self._begin(session, request, now_ms)
+        for key in [] if due is None else [each for each in session.partitions if each not in due.due]:
+            check_rest(self, session, key, follower_id, now_ms)
+            registered = self.image.broker_epoch(follower_id)
+            self.partitions[key].note_fetch(follower_id, follower_epoch, session.partitions[key], registered, now_ms)
         topics: dict[bytes, list[Struct]] = {}
-        is_full = request.session_epoch == 0
-        for key, asked in session.partitions.items():
-            data = self._read(key, asked, follower.replica_id, follower.replica_epoch, now_ms)
-            if (
-                is_full
-                or data.records
-                or data.error_code
-                or data.diverging_epoch.end_offset >= 0
-                or self._news(asked, data)
-            ):
+        for key in list(session.partitions if due is None else due.due):
+            asked, leader = session.partitions[key], self.partitions.get(key)
+            follower = None if leader is None else leader.state.followers.get(follower_id)
+            if due is not None and follower is not None:
+                follower.read_by(due, key)
+            data = self._read(key, asked, follower_id, follower_epoch, now_ms)
+            is_new = session.known.get(key) != (offsets := (data.high_watermark, data.log_start_offset))
+            session.known[key] = offsets
+            if is_new or data.records or data.error_code or data.diverging_epoch.end_offset >= 0:
                 topics.setdefault(key[0], []).append(data)
+            elif (
+                due is not None
+                and leader is not None
+                and follower is not None
+                and leader.state.may_rest(follower, follower_epoch, leader.log.log_end_offset)
+            ):
+                due.rest(key, follower)
         responses = [FetchableTopicResponse(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()]
         return FETCH.response(session_id=session_id, responses=responses)
 
-    @staticmethod
-    def _news(asked: Struct, data: Struct) -> bool:
-        """Whether an offset of the leader has moved since the session's last response."""
-        last, asked.high_watermark = asked.high_watermark, data.high_watermark * 1_000_000 + data.log_start_offset
-        return bool(last != asked.high_watermark)
+    def _begin(self, session: Session, request: Struct, now_ms: int) -> FollowerSession[PartitionKey] | None:
+        """Count the fetch for all partitions of its session. Return those that are due; None if all have to be read."""
+        follower = request.replica_state
+        if request.session_epoch == 0:
+            return None
+        if session.due is None:
+            session.due = FollowerSession(session.partitions, _wake_nobody)
+        session.due.begin_fetch(
+            follower.replica_id,
+            follower.replica_epoch,
+            [(topic.topic_id, each.partition) for topic in request.topics for each in topic.partitions],
+            [(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions],
+            now_ms,
+            counts=is_current(self.image, follower.replica_id, follower.replica_epoch),
+        )
+        return session.due
 
     def _session(self, request: Struct) -> tuple[Session | None, int]:
         """Return the session and its id, or None and an error code."""
@@ -229,6 +287,15 @@ class Leaders:
         return EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
 
     def _read(self, key: PartitionKey, asked: Struct, follower_id: int, follower_epoch: int, now_ms: int) -> Struct:
+        """Answer for one partition, and note the fetch."""
+        data, leader = self.look(key, asked, follower_id), self.partitions.get(key)
+        if leader is not None and not data.error_code and data.diverging_epoch.end_offset < 0:
+            self._fetched(leader, follower_id, follower_epoch, asked, now_ms)
+            data.high_watermark = leader.state.high_watermark
+        return data
+
+    def look(self, key: PartitionKey, asked: Struct, follower_id: int) -> Struct:
+        """Return what a fetch would find in a partition. Changes nothing."""
         leader = self.partitions.get(key)
         error = self._refusal(leader, asked.current_leader_epoch)
         if error or leader is None:
@@ -246,21 +313,16 @@ class Leaders:
                 fields["diverging_epoch"] = diverging
         elif not log.log_start_offset <= offset <= log.log_end_offset:
             fields["error_code"] = ErrorCode.OFFSET_OUT_OF_RANGE
-        else:
-            if records := log.read(offset, MOST_RECORDS):
-                fields["records"] = records
-            self._fetched(leader, follower_id, follower_epoch, asked, now_ms)
-            fields["high_watermark"] = leader.state.high_watermark
+        elif records := log.read(offset, MOST_RECORDS):
+            fields["records"] = records
         return PartitionData(partition_index=key[1], log_start_offset=log.log_start_offset, **fields)
 
     def _fetched(self, leader: Leader, follower_id: int, follower_epoch: int, asked: Struct, now_ms: int) -> None:
         end, state = leader.log.log_end_offset, leader.state
+        leader.note_fetch(follower_id, follower_epoch, asked, self.image.broker_epoch(follower_id), now_ms)
         follower = state.followers[follower_id]
         before = follower.log_end_offset
         moved = state.fetched(follower_id, follower_epoch, asked.fetch_offset, asked.log_start_offset, end, now_ms)
-        was_counted = (follower.broker_epoch, follower.log_end_offset) == (follower_epoch, asked.fetch_offset)
-        if asked.fetch_offset >= end and was_counted:
-            leader.caught_up_ms[follower_id] = now_ms
         if moved or before != follower.log_end_offset:
             self._moved(leader)
         self._propose(leader, state.expansion(follower_id), now_ms)
@@ -275,6 +337,7 @@ class Leaders:
     def check_lag(self, now_ms: int) -> None:
         """Propose smaller ISRs, each half of the lag time."""
         for leader in self.partitions.values():
+            check_caught_up(leader)
             if now_ms - leader.checked_ms >= LAG_MS // 2:
                 leader.checked_ms = now_ms
                 self._propose(leader, leader.state.shrinkage(leader.log.log_end_offset, now_ms), now_ms)

@@ -3,7 +3,15 @@
 Each is a trap of replication that brokers have had: an anomaly of a KIP, or a defect of Apache Kafka (KAFKA-...).
 """
 
-from tests.simulation import cluster_mutations, follower_mutations, leader_mutations
+from tests.simulation import cluster_mutations, follower_mutations, leader_mutations, session_mutations
 from tests.simulation.mutation import MUTATIONS, Mutation, planted
 
-__all__ = ["MUTATIONS", "Mutation", "cluster_mutations", "follower_mutations", "leader_mutations", "planted"]
+__all__ = [
+    "MUTATIONS",
+    "Mutation",
+    "cluster_mutations",
+    "follower_mutations",
+    "leader_mutations",
+    "planted",
+    "session_mutations",
+]

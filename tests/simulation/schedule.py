@@ -7,10 +7,10 @@ from random import Random
 from typing import NamedTuple
 
 from tests.simulation.chooser import Chooser
-from tests.simulation.invariants import Violation
 from tests.simulation.scripts import script, scripts
 from tests.simulation.starting import settle, start
 from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
+from tests.simulation.violation import Violation
 from tests.simulation.world import Step, World, carry_out
 
 #: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.

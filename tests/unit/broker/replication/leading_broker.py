@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replication.commits import Commits
 from broker.replication.durability import ReplicatedDurability
+from broker.replication.follower_fetch import FollowerFetchAttempt
 from broker.replication.replicated_partition import ReplicatedPartition
 from metadata.partition_registration import PartitionRegistration
 from protocol.messages.fetch import ReplicaState
@@ -15,10 +17,12 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from protocol.schema import Struct
 from replication.leading import Proposal
 from replication.partition_key import PartitionKey
+from replication.throttle import ReplicationThrottle
 from runtime.deferred import Deferred
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 from tests.support.fetching import fetch_one
+from tests.support.offered import Offered
 from tests.support.producing import batch
 
 MAX_LAG_MS = 30_000
@@ -36,7 +40,14 @@ class LeadingBroker(DataBroker):
         self.endpoints = SimpleNamespace(structs=lambda connection, kind, ids: [], nodes=lambda connection: [])
         self.epochs: dict[int, int] = {2: 20, 3: 30}
         self.proposed: list[tuple[PartitionKey, Proposal]] = []
+        self.throttle = ReplicationThrottle(1)
+        self.fetch_services = Offered(self)["fetch_services"]._replace(attempt=self._attempt)  # type: ignore[attr-defined]
         self.partition = self.lead(self.topic(config=config or LogConfig(min_insync_replicas=2)).log, REGISTERED)
+
+    def _attempt(self, *arguments: Any) -> FetchAttempt:
+        if arguments[-1] < 0:
+            return FetchAttempt(*arguments)
+        return FollowerFetchAttempt(self.throttle, self, *arguments)
 
     def broker_epoch(self, broker_id: int) -> int | None:
         return self.epochs.get(broker_id)
