@@ -47,6 +47,7 @@ LOADS = {
     "large": Load(4, 4, 1, *LARGE),
     "one connection": Load(1, 1, 1, 1, 100),
     "one connection, 5 in flight": Load(1, 1, 5, 1, 100),
+    "one busy of 1,000": Load(1000, 1, 1, 1, 100),
 }
 _SETTLED_S = 2
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID
 from tests.unit.broker.replication.follower_client import MANY, FollowerClient, ManyPartitions, rests
 from tests.unit.broker.replication.leading_broker import MAX_LAG_MS
+from tests.unit.replication.bytecodes import bytecodes
 
 WAIT_MS = 500
 
@@ -42,25 +41,6 @@ def follower(broker: ManyPartitions) -> FollowerClient:
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------
-
-
-def bytecodes(work: Callable[[], object]) -> int:
-    """Return how many bytecodes `work` takes."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal count
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def busy_round(follower: FollowerClient) -> None:

@@ -17,9 +17,11 @@ from metadata.features import MAX_METADATA_VERSION
 from metadata.framing import MetadataRecord, new_record
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from replication.follower_session import FollowerSession
 from replication.partition_key import PartitionKey
 from storage.checkpoints import HIGH_WATERMARKS
 from storage.log.offset_checkpoints import stored_high_watermarks
+from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 from tests.support.images import DIRECTORY, cluster
 from tests.support.producing import batch
@@ -169,3 +171,19 @@ def test_a_follower_in_a_failed_directory_fetches_nothing(member: Member) -> Non
     member.publish(leader_changed(OLD, THEIRS))
     assert member.fetchers.leaders == {}
     assert not followed.online
+
+
+def test_retention_lets_followers_know_the_log_start(member: Member) -> None:
+    member.publish(*created(OLD, OURS))
+    led = member.replicas.led[OLD, 0]
+    led.log.config = LogConfig(retention_bytes=0, segment_bytes=100)
+    for _ in range(2):
+        led.append(batch(1), member.data.clock.now_ms())
+    led.follower_fetched(THEIRS, THEIRS, 2, 0)
+    session = FollowerSession(["key"], lambda _: None)
+    follower = led.leader.followers[THEIRS]
+    follower.read_by(session, "key")
+    session.rest("key", follower)
+    member.data.background.retain()
+    assert led.log_start_offset > 0
+    assert list(session.due) == ["key"]
