@@ -192,7 +192,9 @@ class ReplicatedPartition(Partition):
         """Return why a broker's fetch is refused: it has no replica, or has registered again since (KIP-903)."""
         if broker_id not in self.leader.followers:
             return super().check_follower(broker_id, broker_epoch, leader_epoch)
-        return ErrorCode.NONE if is_current(self._brokers, broker_id, broker_epoch) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return (
+            ErrorCode.NONE if is_current(self._brokers, broker_id, broker_epoch) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """Note that a follower has all records below `offset`: its fetch was read, and its log agrees with this one."""

@@ -40,6 +40,7 @@ def _change_silently(self: LeaderState, *change: Any) -> bool:
     "rests-uncommitted",
     "a partition is unread while its records are not committed",
     (LeaderState, "may_rest"),
+    is_rare=True,
 )
 def _may_rest_uncommitted(self: LeaderState, follower: Follower, broker_epoch: int, leader_end: int) -> bool:
     return follower.log_end_offset == leader_end and follower.broker_id in self.isr.committed
