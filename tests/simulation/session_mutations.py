@@ -83,13 +83,3 @@ def _begin_fetch_of_all(
     _begin_fetch(self, broker_id, epoch, named, (), *rest, **counts)
     for key in forgotten:
         self.due.pop(key, None)
-
-
-@mutation(
-    "late-fetch-counts-for-idle",
-    "a fetch from before a broker's restart counts for idle partitions (KIP-903)",
-    (FollowerSession, "begin_fetch"),
-    is_rare=True,
-)
-def _begin_late_fetch(self: FollowerSession[Any], *fetch: Any, counts: bool) -> None:
-    _begin_fetch(self, *fetch, counts=True)
