@@ -106,6 +106,7 @@ class MemberReplication:
             FollowerThrottle(self.throttles.follower, image),
         )
         config.subscribe(_FETCHERS, lambda changed: self.fetchers.resize(changed.get_int(_FETCHERS)))
+        wake = LateWakes(parts.purgatory, parts.loop.call_soon).wake
         self.replicas = Replicas(
             config.node_id,
             parts.logs,
@@ -114,7 +115,7 @@ class MemberReplication:
             peers,
             clock,
             timers,
-            wake=LateWakes(parts.purgatory, parts.loop.call_soon).wake,
+            wake=wake,
             propose=self.proposals.propose,
             max_lag_ms=config.get_int("replica.lag.time.max.ms"),
             on_led=parts.coordinate,
@@ -122,7 +123,9 @@ class MemberReplication:
         )
         led = LedPartitions(parts.partitions, self.replicas)
         readable = ReadablePartitions(parts.partitions, self.replicas)
-        self.reads = ReplicaReads(led, readable, image, clock, peers, self.throttles.leader, _selects_racks(config))
+        self.reads = ReplicaReads(
+            led, readable, image, clock, peers, self.throttles.leader, wake, _selects_racks(config)
+        )
 
     def start(self) -> None:
         """Start the timers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from broker.replicas.fetch_attempt import FetchAttempt
@@ -27,6 +27,7 @@ class FollowerFetchAttempt(FetchAttempt):
     Args:
         throttle: the limit of bytes that leaders send.
         brokers: the registered brokers, by the metadata.
+        wake: tries the fetches again that wait for a session.
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class FollowerFetchAttempt(FetchAttempt):
         self,
         throttle: ReplicationThrottle,
         brokers: Brokers,
+        wake: Callable[[Hashable], None],
         services: FetchServices,
         ctx: RequestContext,
         request: Struct,
@@ -60,16 +62,16 @@ class FollowerFetchAttempt(FetchAttempt):
         self._due: FollowerSession[Key] | None = None
         self._key_of: dict[FetchedPartition, Key] = {}
         if session is not None:
-            self._due = self._begin(session, request)
+            self._due = self._begin(session, request, wake)
             self._choose()
 
     # -- its session -------------------------------------------------------------------------------------------------
 
-    def _begin(self, session: FetchSession, request: Struct) -> FollowerSession[Key]:
+    def _begin(self, session: FetchSession, request: Struct, wake: Callable[[Hashable], None]) -> FollowerSession[Key]:
         """Let the session count this fetch. Return it."""
         due = session.of_follower
         if due is None:
-            due = session.of_follower = FollowerSession(session.partitions, self._services.purgatory.check_soon)
+            due = session.of_follower = FollowerSession(session.partitions, wake)
         by_id = session.uses_topic_ids
         may_fetch = self._may_read is None or self._may_read("")
         due.begin_fetch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.fetch_attempt import FetchAttempt
@@ -74,6 +74,7 @@ class ReplicaReads(NamedTuple):
         selects_racks: whether consumers are sent to replicas in their racks (replica.selector.class).
         brokers: the registered brokers, by the metadata.
         throttle: the limit of bytes that leaders send.
+        wake: tries the fetches again that wait for a key.
     """
 
     led: LedPartitions
@@ -82,6 +83,7 @@ class ReplicaReads(NamedTuple):
     clock: Clock
     brokers: Brokers
     throttle: ReplicationThrottle
+    wake: Callable[[Hashable], None]
     selects_racks: bool
 
     def attempt(
@@ -89,7 +91,9 @@ class ReplicaReads(NamedTuple):
     ) -> FetchAttempt:
         """Create the attempt of a request."""
         if replica_id >= 0:
-            return FollowerFetchAttempt(self.throttle, self.brokers, services, ctx, request, context, replica_id)
+            return FollowerFetchAttempt(
+                self.throttle, self.brokers, self.wake, services, ctx, request, context, replica_id
+            )
         return ReplicaFetchAttempt(self, services, ctx, request, context, replica_id)
 
 

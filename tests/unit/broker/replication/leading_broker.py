@@ -47,7 +47,7 @@ class LeadingBroker(DataBroker):
     def _attempt(self, *arguments: Any) -> FetchAttempt:
         if arguments[-1] < 0:
             return FetchAttempt(*arguments)
-        return FollowerFetchAttempt(self.throttle, self, *arguments)
+        return FollowerFetchAttempt(self.throttle, self, self.purgatory.check_soon, *arguments)
 
     def broker_epoch(self, broker_id: int) -> int | None:
         return self.epochs.get(broker_id)

@@ -351,7 +351,7 @@ def test_fetch_of_a_former_registration_gets_errors(broker: ManyPartitions, foll
     broker.epochs[2] = 25
     before = [each.leader.followers[2].caught_up_ms for each in broker.led]
     broker.advance(1000)
-    assert [each.error_code for each in follower.fetch().values()] == [ErrorCode.UNKNOWN_LEADER_EPOCH] * 3
+    assert [each.error_code for each in follower.fetch().values()] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
     assert [each.leader.followers[2].caught_up_ms for each in broker.led] == before
     follower.epoch = 25
     follower.fetch()
