@@ -238,7 +238,9 @@ public class BrokerServer extends EmptyBroker {
 
     @Override
     public BrokerState brokerState() {
-        return !shutdown && process.isAlive() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING;
+        if (!shutdown && process.isAlive())
+            return BrokerState.RUNNING;
+        return shutdown && process != null ? BrokerState.SHUTTING_DOWN : BrokerState.NOT_RUNNING;
     }
 
     @Override

@@ -79,7 +79,7 @@ def test_member_in_the_background(controller: FakeController, tmp_path: Path) ->
 def test_defaults_of_new_topics(
     controller: FakeController, tmp_path: Path, partitions: int | None, factor: int | None
 ) -> None:
-    """What the member's own file does not set, the controller decides, as with Apache Kafka 4.4."""
+    """The controller decides what the own file of the member does not set, as with Apache Kafka 4.4."""
     own = {"num.partitions": f"{partitions}", "default.replication.factor": f"{factor}"} if partitions else {}
     with MemberBroker(tmp_path, controller.port, own) as member, WireClient(HOST, member.port) as client:
         asked = [MetadataRequestTopic(name="orders")]
