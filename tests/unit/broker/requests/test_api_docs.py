@@ -32,9 +32,7 @@ def test_missing_features_are_listed() -> None:
     lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
 
     assert lines["PushTelemetry"].endswith(". **Not served**: Histograms and summaries, which no client pushes |")
-    assert lines["AlterPartitionReassignments"].endswith(
-        ". **Not served**: Replicas on other brokers, as there is no replication yet |"
-    )
+    assert lines["Fetch"].endswith(". **Not served**: Reads from tiered storage |")
     assert lines["Produce"].startswith("| 0 | Produce | 0-13 (3-13) |")
     assert lines["Metadata"].startswith("| 3 | Metadata | 0-13 |")
 
