@@ -180,13 +180,15 @@ class MetadataPublisher:
             # A log that is missing from a directory that works may be created again; else it may lie in a failed one.
             is_new=online is None or directory in online,
         )
-        self._note_placement(topic, index, self._partitions.directory_of(partition))
+        found = self._partitions.directory_of(partition)
+        if found is not None and found.is_online:
+            self._note_placement(topic, index, found)
 
-    def _note_placement(self, topic: TopicImage, index: int, found: LogDirectory | None) -> None:
+    def _note_placement(self, topic: TopicImage, index: int, found: LogDirectory) -> None:
         """Note that a log is in another directory than the metadata has it."""
         registration = topic.partitions[index]
         directory = registration.directory_of(self._config.node_id)
-        if found is not None and found.is_online and registration.directories:
+        if registration.directories:
             placed = self._directory_ids.get(found.path, directory)
             if placed != directory:
                 self._placements.append((topic.topic_id, index, placed))

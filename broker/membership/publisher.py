@@ -8,6 +8,7 @@ from broker.membership.replication import MemberReplication
 from broker.metadata_publisher import MetadataPublisher
 from metadata.delta import Delta
 from metadata.image import TopicImage
+from metadata.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from storage.log_config import LogConfig
 
 
@@ -39,10 +40,22 @@ class MemberPublisher(MetadataPublisher):
             index,
             registration,
             config,
-            # A log that is missing from a directory that works may be created again; else it may lie in a failed one.
-            is_new=online is None or registration.directory_of(self._config.node_id) in online,
+            is_new=self._may_be_created(topic, index, at_start=online is not None),
         )
-        self._note_placement(topic, index, found)
+        if found is not None:  # also a failed one: the controller then moves the leader
+            self._note_placement(topic, index, found)
+
+    def _may_be_created(self, topic: TopicImage, index: int, *, at_start: bool) -> bool:
+        """Return whether a missing log may be created although a directory has failed, which may have it.
+
+        It may if the metadata has it in a directory that works, or in none yet and the replica is new here. An empty
+        log in another directory would lead in place of the one that is in the failed directory.
+        """
+        directory = topic.partitions[index].directory_of(self._config.node_id)
+        if directory in self.online_directories():
+            return True
+        is_unplaced = directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        return is_unplaced and not at_start and not self.replication.replicas.knows((topic.topic_id, index))
 
     def _is_alone(self, topic: TopicImage, index: int) -> bool:
         key = topic.topic_id, index

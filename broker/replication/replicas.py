@@ -98,7 +98,7 @@ class Replicas:
         *,
         is_new: bool = True,
     ) -> LogDirectory | None:
-        """Do what the registration asks of this broker. Return the directory of its log; None without a usable one.
+        """Do what the registration asks of this broker. Return the directory of its log, None if it has none.
 
         `is_new`: a log that is missing may be created in any directory that works.
         """
@@ -124,7 +124,8 @@ class Replicas:
         except LogOffline as error:
             log.error("The replica of %s-%d is offline: %s", topic, index, error)
             self._stop(key)
-            return None
+            offline = self._logs.logs.get((topic, index))
+            return None if offline is None else offline.directory
         found = self._log_of(key)
         return None if found is None else found.directory
 

@@ -15,6 +15,7 @@ from broker.replication.replicas import Replicas
 from config import load
 from metadata.features import MAX_METADATA_VERSION
 from metadata.framing import MetadataRecord, new_record
+from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from replication.follower_session import FollowerSession
@@ -28,6 +29,7 @@ from tests.support.producing import batch
 
 OLD, NEW, OTHER = b"old-topic-16byte", b"new-topic-16byte", b"otr-topic-16byte"
 OURS, THEIRS = 1, 2
+SECOND = b"directory-id-two"
 
 
 class Fetchers:
@@ -44,11 +46,11 @@ class Fetchers:
 
 
 class Member:
-    """Broker 1 of two, with its replicas in `directory`."""
+    """Broker 1 of two, with its replicas in two log directories below `directory`."""
 
     def __init__(self, directory: Path) -> None:
-        self.data = data = DataBroker(directory)
-        self.image = cluster(2)
+        self.data = data = DataBroker(directory, directories=2)
+        self.image = cluster(2, log_directories=(DIRECTORY, SECOND))
         self.fetchers = Fetchers()
         fetchers, nothing, nobody = (
             self.fetchers,
@@ -67,10 +69,13 @@ class Member:
             propose=nothing,
             max_lag_ms=30_000,
         )
-        placements: Any = SimpleNamespace(record_placements=nothing)
+        #: The reports to the controller: topic id, partition, directory id.
+        self.placed: list[tuple[bytes, int, bytes]] = []
+        placements: Any = SimpleNamespace(record_placements=self.placed.extend)
         config = load(None, overrides={"node.id": "1", "log.dirs": str(directory)})
         cache = MetadataCache("cluster", self.image)
-        self.publisher = MemberPublisher(config, cache, data.partitions, placements, {}, nothing)
+        ids = dict(zip((each.path for each in data.logs.directories), (DIRECTORY, SECOND), strict=True))
+        self.publisher = MemberPublisher(config, cache, data.partitions, placements, ids, nothing)
         self.publisher.replication = SimpleNamespace(replicas=self.replicas)  # type: ignore[assignment]
 
     def publish(self, *records: MetadataRecord) -> None:
@@ -90,7 +95,14 @@ def member(tmp_path: Path) -> Iterator[Member]:
     made.data.close()
 
 
-def created(topic_id: bytes, leader: int, name: str = "t") -> list[MetadataRecord]:
+def created(
+    topic_id: bytes,
+    leader: int,
+    name: str = "t",
+    *,
+    directory: bytes = DIRECTORY,
+    replicas: tuple[int, int] = (OURS, THEIRS),
+) -> list[MetadataRecord]:
     return [
         new_record(MAX_METADATA_VERSION, TopicRecord, name=name, topic_id=topic_id),
         new_record(
@@ -98,12 +110,12 @@ def created(topic_id: bytes, leader: int, name: str = "t") -> list[MetadataRecor
             PartitionRecord,
             partition_id=0,
             topic_id=topic_id,
-            replicas=[OURS, THEIRS],
-            isr=[OURS, THEIRS],
+            replicas=list(replicas),
+            isr=list(replicas),
             leader=leader,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[DIRECTORY, DIRECTORY],
+            directories=[directory, DIRECTORY],
         ),
     ]
 
@@ -164,7 +176,7 @@ def test_a_follower_in_a_failed_directory_fetches_nothing(member: Member) -> Non
     """A fetch at the log end would tell the leader that the replica is in sync, also in a later epoch."""
     member.publish(*created(OLD, THEIRS))
     followed = member.replicas.followed[OLD, 0]
-    (directory,) = member.data.logs.directories
+    directory = followed.open_log.directory  # type: ignore[union-attr]
     directory.fail("unplugged")
     member.replicas.take_offline(directory)
     assert member.fetchers.leaders == {}
@@ -187,3 +199,64 @@ def test_retention_lets_followers_know_the_log_start(member: Member) -> None:
     member.data.background.retain()
     assert led.log_start_offset > 0
     assert list(session.due) == ["key"]
+
+
+def fail_second_directory(member: Member) -> None:
+    """The second directory does not work when the broker starts."""
+    directory = member.data.logs.directories[1]
+    directory.fail("unplugged")
+    assert member.publisher.directory_failed(directory.path)
+
+
+@pytest.mark.parametrize("leader", [OURS, THEIRS, NO_LEADER])
+def test_a_replica_in_a_failed_directory_is_not_made_again(member: Member, leader: int) -> None:
+    """The replica may be eligible to lead. A new, empty log in another directory would be elected in its place."""
+    fail_second_directory(member)
+    replay_all(member.image, created(OLD, THEIRS, directory=SECOND))
+    member.publisher.host_all()
+    assert member.log_ids() == {}
+    member.publish(leader_changed(OLD, leader))
+    assert member.log_ids() == {}
+    assert member.fetchers.leaders == {}
+    assert not member.replicas.led
+
+
+def test_a_reassigned_replica_needs_no_failed_directory(member: Member) -> None:
+    """Another directory fails that has nothing of a replica which is new on this broker."""
+    fail_second_directory(member)
+    replay_all(member.image, created(OLD, THEIRS, replicas=(THEIRS, 3)))
+    member.publisher.host_all()
+    member.publish(
+        new_record(
+            MAX_METADATA_VERSION,
+            PartitionChangeRecord,
+            partition_id=0,
+            topic_id=OLD,
+            replicas=[OURS, THEIRS, 3],
+            adding_replicas=[OURS],
+            directories=[UNASSIGNED_DIRECTORY, DIRECTORY, DIRECTORY],
+        )
+    )
+    assert member.log_ids() == {("t", 0): OLD}
+    assert member.fetchers.leaders == {(OLD, 0): THEIRS}
+
+
+def test_the_controller_learns_that_a_replica_is_in_a_failed_directory(member: Member) -> None:
+    """The replica was to move when the broker stopped; the controller has it in the directory that works."""
+    member.publish(*created(OLD, THEIRS))
+    (first, _) = member.data.logs.directories
+    assert member.data.logs.logs["t", 0].directory is first
+    first.fail("unplugged")
+    assert member.publisher.directory_failed(first.path)
+    member.publish(
+        new_record(
+            MAX_METADATA_VERSION,
+            PartitionChangeRecord,
+            partition_id=0,
+            topic_id=OLD,
+            leader=OURS,
+            directories=[SECOND, DIRECTORY],
+        )
+    )
+    assert not member.replicas.led
+    assert member.placed == [(OLD, 0, DIRECTORY)]
