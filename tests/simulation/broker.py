@@ -1,57 +1,32 @@
-"""A simulated broker: a disk that outlives its processes, and a process made of the state machines of replication/."""
+"""A process of a simulated broker, made of the state machines of replication/. Its disk outlives it (disk.py)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metadata.partition_registration import NO_LEADER, PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration, is_reserved_directory
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
+from replication.directory_assignments import DirectoryAssignments
 from replication.followed_log import LogFailed
 from replication.following import Fetcher, FetchLimits
 from replication.lifecycle import BrokerLifecycle, Identity, LifecycleState, LifecycleTimes
 from replication.observing import Observer
 from replication.partition_key import PartitionKey
 from replication.roles import Action, change_of
+from tests.simulation.disk import Disk
 from tests.simulation.leaders import Leaders
-from tests.simulation.log import ReplicaLog
-from tests.simulation.metadata import FEATURES, LISTENERS, ChangePartition, Image, MetadataLog, Transactions
+from tests.simulation.metadata import FEATURES, LISTENERS, ChangePartition, Image, Transactions
 from tests.simulation.metadata_fetch import ENDPOINTS
 from tests.simulation.network import CONTROLLER, Route
 
 if TYPE_CHECKING:
     from tests.simulation.invariants import Invariants
 
+#: The directory of the metadata log.
 DIRECTORY = bytes([7]) * 16
 LIMITS = FetchLimits()
 TIMES = LifecycleTimes(registration_ms=1 << 40)
-
-
-class Disk:
-    """The files of a broker. `clean_epoch`: the epoch of a broker that stopped in order, or -1."""
-
-    def __init__(self, broker_id: int, checks: Invariants) -> None:
-        self.broker_id = broker_id
-        self.checks = checks
-        self.logs: dict[PartitionKey, ReplicaLog] = {}
-        self.metadata = MetadataLog()
-        self.clean_epoch = -1
-
-    def log(self, key: PartitionKey) -> ReplicaLog:
-        found = self.logs.get(key)
-        if found is None:
-            found = self.logs[key] = ReplicaLog(self.broker_id, key, self.checks)
-        return found
-
-    def repair(self) -> None:
-        """There is room again."""
-        for log in self.logs.values():
-            log.broken = False
-
-    def crash(self, kept: int | None) -> None:
-        """The process is killed; with `kept`, the power fails and all but that many unflushed records are lost."""
-        for log in self.logs.values():
-            log.crash(kept)
 
 
 class Process:
@@ -63,15 +38,21 @@ class Process:
         self.image = Image()
         self.checks = checks
         self.hosted: dict[PartitionKey, PartitionRegistration] = {}
+        #: The directory of each copy that is about to replace its log.
+        self.moves: dict[PartitionKey, bytes] = {}
         self.leaders = Leaders(self.id, self.image, min_isr, checks)
         self.fetchers: dict[int, Fetcher] = {}
         self.resets: set[tuple[PartitionKey, int]] = set()
+        self.assignments = DirectoryAssignments(self.id)
+        self.assign_due_ms = now_ms
         self.observe_route = Route(self.id, "observe", CONTROLLER)
         self.life_route = Route(self.id, "life", CONTROLLER)
         self.fetch_routes: dict[int, Route] = {}
         self._hosts = False
         self._applied = 0
         self._transactions = Transactions()
+        previous_epoch = disk.begin()
+        directories = disk.online
         identity = Identity(
             self.id,
             "cluster",
@@ -79,14 +60,11 @@ class Process:
             LISTENERS,
             FEATURES,
             None,
-            [DIRECTORY],
-            disk.clean_epoch,
+            directories,
+            previous_epoch,
         )
-        disk.clean_epoch = -1
         self.life = BrokerLifecycle(identity, TIMES, now_ms)
         self.observer = Observer(self.id, "cluster", DIRECTORY, list(ENDPOINTS.values()), disk.metadata)
-        for log in disk.logs.values():
-            log.open()
 
     @property
     def serves(self) -> bool:
@@ -96,10 +74,11 @@ class Process:
         """End a controlled shutdown: flush everything, then write the file of a clean stop."""
         for key in list(self.leaders.partitions):
             self.leaders.resign(key)
-        for log in self.disk.logs.values():
-            log.flush()
-            log.write_checkpoint()
-        self.disk.clean_epoch = self.life.broker_epoch
+        for key, log in self.disk.logs.items():
+            if self.disk.places[key] not in self.disk.failed:
+                log.flush()
+                log.write_checkpoint()
+        self.disk.mark_clean(self.life.broker_epoch)
 
     # -- metadata ----------------------------------------------------------------------------------------------------
 
@@ -125,12 +104,12 @@ class Process:
         if self._hosts:
             self._carry_out(changed, now_ms)
 
-    def _carry_out(self, changed: set[PartitionKey], now_ms: int) -> None:
+    def _carry_out(self, changed: set[PartitionKey], now_ms: int, *, at_start: bool = False) -> None:
         for key in sorted(changed):
-            self._take_role(key, now_ms)
+            self._take_role(key, now_ms, at_start=at_start)
         self.leaders.brokers_changed(now_ms)
 
-    def _take_role(self, key: PartitionKey, now_ms: int) -> None:
+    def _take_role(self, key: PartitionKey, now_ms: int, *, at_start: bool) -> None:
         """Lead or follow a partition as the image says."""
         state = self.image.partitions[key]
         change = change_of(self.hosted.get(key), state, self.id)
@@ -140,9 +119,19 @@ class Process:
         if change.action is Action.REMOVE:
             self._stop_following(key, None)
             self.leaders.resign(key)
-            del self.disk.logs[key], self.hosted[key]
+            self.disk.remove(key)
+            del self.hosted[key]
             return
-        log = self.disk.log(key)
+        assigned = state.directory_of(self.id)
+        is_unplaced = is_reserved_directory(assigned) and before is None and not at_start
+        log = self.disk.log(key, assigned, is_new=is_unplaced or assigned in self.disk.online)
+        place = self.disk.places.get(key)
+        if place not in (None, assigned) and key not in self.moves:
+            self.assignments.assign(key, place)
+        if log is None:
+            self._stop_following(key, None)
+            self.leaders.resign(key)
+            return
         if state.leader == self.id:
             self._stop_following(key, None)
             self.leaders.lead(key, log, state, now_ms)
@@ -163,6 +152,32 @@ class Process:
             if each != leader:
                 fetcher.remove(key)
 
+    # -- log directories ---------------------------------------------------------------------------------------------
+
+    def directory_failed(self, directory: bytes, now_ms: int) -> None:
+        """Stop what is in a directory, and tell the controller."""
+        for key in [each for each, place in self.disk.places.items() if place == directory]:
+            self._stop_following(key, None)
+            self.leaders.resign(key)
+        for key, target in list(self.moves.items()):
+            if directory in (target, self.disk.places.get(key)):
+                del self.moves[key]
+                if key in self.disk.places:
+                    self.assignments.assign(key, self.disk.places[key])
+        self.life.directory_failed(directory, now_ms)
+
+    def move(self, key: PartitionKey, target: bytes) -> None:
+        """A copy of a log is complete in another directory: assign that, then replace the log by the copy."""
+
+        def swap() -> None:
+            if self.moves.get(key) == target:
+                del self.moves[key]
+                self.disk.swap(key)
+
+        self.moves[key] = target
+        self.disk.copy(key, target)
+        self.assignments.assign(key, target, swap)
+
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def beaten(self, response: Struct, now_ms: int) -> None:
@@ -173,7 +188,8 @@ class Process:
             fetcher.broker_epoch = life.broker_epoch
         if life.state is LifecycleState.RECOVERING:
             self._hosts = True
-            self._carry_out(set(self.image.partitions), now_ms)
+            self.disk.load(self.image, self.id)
+            self._carry_out(set(self.image.partitions), now_ms, at_start=True)
             life.logs_are_open(now_ms)
 
     # -- following ---------------------------------------------------------------------------------------------------
@@ -206,4 +222,4 @@ class Process:
         return ErrorCode.NONE, leader.log.log_start_offset if earliest else leader.log.log_end_offset
 
 
-__all__ = ["Disk", "LogFailed", "Process"]
+__all__ = ["LogFailed", "Process"]

@@ -13,6 +13,7 @@ from tests.simulation.world import Step, World
 FAULTS = {
     "lose": 6, "limbo": 1.5, "cut": 3, "kill": 3, "power": 3, "stop": 2, "pause": 2, "flush": 2, "checkpoint": 2,
     "fill": 0.5, "hold": 2, "failover": 1, "snapshot": 1, "elect": 5, "unclean": 0.4, "trim": 1,
+    "reassign": 2, "cancel": 1, "fail_dir": 0.7, "move": 2, "stall": 2,
 }  # fmt: skip
 
 
@@ -28,6 +29,11 @@ THEMES = (
     ("trim", "pause", "cut"),
     ("power", "unclean"),
     ("pause", "cut", "elect"),
+    ("reassign", "cancel", "elect"),
+    ("reassign", "power", "lose"),
+    ("move", "fail_dir", "lose"),
+    ("move", "fail_dir", "stop", "reassign"),
+    ("stall", "power", "elect"),
 )
 
 
@@ -38,6 +44,7 @@ class Chooser:
         self._random = random
         self._world = world
         weights = {"go": 60.0, "write": 12.0, "tick": 4.0, "start": 5.0, "resume": 2.0, "heal": 2.0, "commit": 3.0}
+        weights |= {"unstall": 2.0, "repair": 2.0}
         for fault, weight in FAULTS.items():
             if random.random() < 0.5:
                 weights[fault] = weight * random.choice((0.5, 1.0, 2.0))
@@ -165,6 +172,31 @@ class Chooser:
 
     def _elect(self) -> Step:
         return ("elect", self._partition(), self._random.randint(1, self._world.config.brokers))
+
+    def _reassign(self) -> Step:
+        ids = range(1, self._world.config.brokers + 1)
+        return ("reassign", self._partition(), *self._random.sample(ids, self._random.choice((2, 3, 3))))
+
+    def _cancel(self) -> Step | None:
+        moving = [key[1] for key, each in self._world.controller.image.partitions.items() if each.is_reassigning]
+        return ("cancel", self._random.choice(moving)) if moving else None
+
+    def _fail_dir(self) -> Step:
+        return ("fail_dir", self._random.randint(1, self._world.config.brokers), self._random.randrange(2))
+
+    def _repair(self) -> Step | None:
+        found = [each for each, disk in self._world.disks.items() if disk.failed - disk.repaired]
+        return ("repair", self._random.choice(found)) if found else None
+
+    def _move(self) -> Step | None:
+        return self._running("move", self._partition())
+
+    def _stall(self) -> Step | None:
+        return self._running("stall")
+
+    def _unstall(self) -> Step | None:
+        stalled = sorted(self._world.stalled)
+        return ("unstall", self._random.choice(stalled)) if stalled else None
 
     def _unclean(self) -> Step | None:
         return None if self._world.controller.unclean_allowed else ("unclean",)

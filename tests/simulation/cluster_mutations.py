@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from metadata import partition_change
+from metadata.partition_change import Elected, Wanted
 from protocol.error_codes import ErrorCode
 from replication.lifecycle import BrokerLifecycle
 from replication.observing import Observer
@@ -60,13 +64,13 @@ _beaten = Process.beaten
 @mutation("clean-after-crash", "a broker that crashed says that it stopped in order (KIP-966)", (Process, "beaten"))
 def _beaten_clean(self: Process, response: Any, now_ms: int) -> None:
     _beaten(self, response, now_ms)
-    self.disk.clean_epoch = self.life.broker_epoch
+    self.disk.mark_clean(self.life.broker_epoch)
 
 
 def _stop_without_flush(self: Process) -> None:
     for key in list(self.leaders.partitions):
         self.leaders.resign(key)
-    self.disk.clean_epoch = self.life.broker_epoch
+    self.disk.mark_clean(self.life.broker_epoch)
 
 
 mutation(
@@ -82,16 +86,14 @@ _change = elections.change
 @mutation(
     "unclean-replica-stays", "a broker that crashed stays in the ISR and the ELR (KIP-966)", (controller, "change")
 )
-def _change_unclean(
-    old: Any, acceptable: Any, min_isr: int, *, isr: Any = None, unclean: Any = frozenset(), **rest: Any
-) -> Any:
-    return _change(old, acceptable, min_isr, isr=old.isr if unclean else isr, **rest)
+def _change_unclean(old: Any, acceptable: Any, min_isr: int, wanted: Wanted) -> Any:
+    return _change(old, acceptable, min_isr, replace(wanted, isr=old.isr if wanted.lost else wanted.isr, lost=()))
 
 
-@mutation("elect-any-replica", "the controller elects a replica that is not in sync", (elections, "elect"))
-def _elect(old: Any, isr: Any, elr: Any, acceptable: Any, election: Any) -> tuple[int, bool]:
-    found = [each for each in (old.leader, *old.replicas) if acceptable(each)]
-    return (found[0] if found else -1), False
+@mutation("elect-any-replica", "the controller elects a replica that is not in sync", (partition_change, "_elect"))
+def _elect(partition: Any, target: Any, eligible: Any, rules: Any, election: Any) -> Elected:
+    found = [each for each in (partition.leader, *partition.replicas) if rules.may_lead(each)]
+    return Elected(found[0] if found else -1)
 
 
 _refusal = Controller._refusal

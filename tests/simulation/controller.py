@@ -5,17 +5,24 @@ Kafka's QuorumController as far as replication needs it. A failover keeps only w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from metadata.partition_registration import NO_LEADER, PartitionRegistration
+from metadata.decision import Refused
+from metadata.partition_change import Election, Wanted
+from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
+from metadata.reassignments import _cancellation, _reassignment
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition import ALTER_PARTITION, ResponsePartitionData, ResponseTopicData
+from protocol.messages.assign_replicas_to_dirs import ASSIGN_REPLICAS_TO_DIRS
+from protocol.messages.assign_replicas_to_dirs import ResponseDirectoryData as AssignedDirectory
+from protocol.messages.assign_replicas_to_dirs import ResponsePartitionData as AssignedPartition
+from protocol.messages.assign_replicas_to_dirs import ResponseTopicData as AssignedTopic
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.schema import Struct
 from replication.partition_key import PartitionKey
-from tests.simulation.elections import Election, change
+from tests.simulation.elections import change
 from tests.simulation.metadata import (
     ABORT,
     BEGIN,
@@ -80,6 +87,11 @@ class Controller:
         if not self.holds:
             self.commit()
 
+    def write_all(self, records: list[Record]) -> None:
+        """Append records, if there are any."""
+        if records:
+            self.write(records)
+
     def commit(self) -> None:
         self.committed = self.log.log_end_offset
 
@@ -109,9 +121,9 @@ class Controller:
         if known is not None and is_new and self._sessions.get(broker_id, 0) > now_ms:
             return BROKER_REGISTRATION.response(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
         epoch = self.log.log_end_offset if known is None or is_new else known.epoch
-        state = BrokerState(epoch, request.incarnation_id)
+        state = BrokerState(epoch, request.incarnation_id, directories=tuple(request.log_dirs))
         if known is not None and not is_new:
-            state = known
+            state = known._replace(directories=tuple(request.log_dirs))
         records: list[Record] = [RegisterBroker(broker_id, state)]
         if known is not None and is_new and request.previous_broker_epoch != known.epoch:
             records += self.moves(removed=broker_id, unclean=True)
@@ -129,6 +141,7 @@ class Controller:
         is_caught_up = request.current_metadata_offset >= known.epoch
         self._sessions[broker_id] = now_ms + SESSION_MS
         self._applied[broker_id] = request.current_metadata_offset
+        self._take_offline(broker_id, request.offline_log_dirs)
         records: list[Record] = []
         fenced, leaves = known.fenced, False
         if known.fenced:
@@ -149,9 +162,18 @@ class Controller:
                 fenced = leaves = True
         if fenced and not known.fenced:
             records = self._fence(broker_id, known)
-        if records:
-            self.write(records)
+        self.write_all(records)
         return BROKER_HEARTBEAT.response(is_caught_up=is_caught_up, is_fenced=fenced, should_shut_down=leaves)
+
+    def _take_offline(self, broker_id: int, directories: Sequence[bytes]) -> None:
+        """Move the leaders of directories that went offline. Kafka's handleDirectoriesOffline."""
+        known = self.image.brokers[broker_id]
+        if not set(known.directories) & set(directories):
+            return
+        online = tuple(each for each in known.directories if each not in directories)
+        lost = {key for key, each in self.image.partitions.items() if each.directory_of(broker_id) in directories}
+        moved = self.moves(removed=broker_id, among=lost)
+        self.write([*moved, ChangeBroker(broker_id, known.epoch, directories=online)])
 
     def _leads(self, broker_id: int) -> bool:
         return any(each.leader == broker_id for each in self.image.partitions.values())
@@ -171,25 +193,33 @@ class Controller:
 
     # -- partitions --------------------------------------------------------------------------------------------------
 
-    def moves(self, *, removed: int | None = None, added: int | None = None, unclean: bool = False) -> list[Record]:
-        """Return the changes of partitions when a broker goes or comes."""
-
-        def acceptable(broker_id: int) -> bool:
-            return broker_id != removed and (broker_id == added or self.image.broker_epoch(broker_id) is not None)
+    def moves(
+        self,
+        *,
+        removed: int | None = None,
+        added: int | None = None,
+        unclean: bool = False,
+        among: Collection[PartitionKey] | None = None,
+    ) -> list[Record]:
+        """Return the changes of partitions, of all or `among` some, when a broker goes or comes."""
 
         records: list[Record] = []
         for key, old in self.image.partitions.items():
+            if among is not None and key not in among:
+                continue
             if removed is None and old.leader != NO_LEADER:
                 continue
             if removed is not None and removed not in (*old.isr, *(old.eligible_leader_replicas if unclean else ())):
                 continue
             found = change(
                 old,
-                acceptable,
+                self._acceptable(old, removed, added),
                 self.min_isr,
-                isr=tuple(each for each in old.isr if each != removed),
-                unclean=frozenset([removed]) if unclean and removed is not None else frozenset(),
-                election=Election.UNCLEAN if self.unclean_allowed else Election.ONLINE,
+                Wanted(
+                    isr=tuple(each for each in old.isr if each != removed),
+                    lost=(removed,) if unclean and removed is not None else (),
+                    election=Election.UNCLEAN if self.unclean_allowed else Election.ONLINE,
+                ),
             )
             if found is not None:
                 records.append(ChangePartition(key, *found))
@@ -200,19 +230,19 @@ class Controller:
         records: list[Record] = []
         for key, old in self.image.partitions.items():
             if old.leader == NO_LEADER:
-                found = change(old, self._is_active, self.min_isr, election=Election.UNCLEAN)
+                found = change(old, self._acceptable(old), self.min_isr, Wanted(election=Election.UNCLEAN))
                 if found is not None:
                     records.append(ChangePartition(key, *found))
-        if records:
-            self.write(records)
+        self.write_all(records)
 
     def prefer(self, key: PartitionKey, broker_id: int) -> bool:
         """Put a replica first, and elect it if it may lead."""
         old = self.image.partitions[key]
         if broker_id not in old.replicas or broker_id == old.leader:
             return False
-        first = old._replace(replicas=(broker_id, *(each for each in old.replicas if each != broker_id)))
-        found = change(first, self._is_active, self.min_isr, election=Election.PREFERRED)
+        order = (broker_id, *(each for each in old.replicas if each != broker_id))
+        first = old._replace(replicas=order, directories=tuple(map(old.directory_of, order)) if old.directories else ())
+        found = change(first, self._acceptable(first), self.min_isr, Wanted(election=Election.PREFERRED))
         if found is None or found.state.leader != broker_id:
             return False
         self.write([ChangePartition(key, *found)])
@@ -220,12 +250,72 @@ class Controller:
 
     def create(self, partitions: Iterable[tuple[PartitionKey, tuple[int, ...]]]) -> None:
         self.write(
-            [ChangePartition(key, PartitionRegistration(each, each, each[0], 0, 0)) for key, each in partitions],
+            [
+                ChangePartition(
+                    key, PartitionRegistration(each, each, each[0], 0, 0, (UNASSIGNED_DIRECTORY,) * len(each))
+                )
+                for key, each in partitions
+            ],
             atomic=False,
         )
 
-    def _is_active(self, broker_id: int) -> bool:
-        return self.image.broker_epoch(broker_id) is not None
+    def _acceptable(
+        self, partition: PartitionRegistration, removed: int | None = None, added: int | None = None
+    ) -> Callable[[int], bool]:
+        """Return whether a broker may lead: it is active, and its directory works. Kafka's LeaderAcceptor."""
+        brokers = self.image.brokers
+
+        def may_lead(broker_id: int) -> bool:
+            known = brokers.get(broker_id)
+            if known is None or broker_id == removed or not (broker_id == added or known.is_active):
+                return False
+            return known.has_online(partition.directory_of(broker_id))
+
+        return may_lead
+
+    def reassign(self, key: PartitionKey, replicas: tuple[int, ...] | None) -> bool:
+        """AlterPartitionReassignments: begin a reassignment, or cancel it with None. Return whether it could."""
+        old = self.image.partitions[key]
+        try:
+            wanted = _cancellation(old, "", key[1]) if replicas is None else _reassignment(old, replicas)
+        except Refused:
+            return False
+        found = change(old, self._acceptable(old), self.min_isr, wanted)
+        if found is None:
+            return False
+        self.write([ChangePartition(key, *found)])
+        return True
+
+    def assign_directories(self, request: Struct) -> Struct:
+        """AssignReplicasToDirs. Kafka's handleAssignReplicasToDirs."""
+        known = self.image.brokers.get(request.broker_id)
+        if known is None or known.epoch != request.broker_epoch:
+            return ASSIGN_REPLICAS_TO_DIRS.response(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        directories = [self._assign(request.broker_id, known, asked) for asked in request.directories]
+        return ASSIGN_REPLICAS_TO_DIRS.response(directories=directories)
+
+    def _assign(self, broker_id: int, known: BrokerState, asked: Struct) -> Struct:
+        topics = []
+        for topic in asked.topics:
+            answers = []
+            for each in topic.partitions:
+                key = topic.topic_id, each.partition_index
+                old = self.image.partitions.get(key)
+                error = ErrorCode.NONE
+                if old is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif broker_id not in old.replicas:
+                    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                elif old.directory_of(broker_id) != asked.id:
+                    wanted = Wanted(directories={broker_id: asked.id})
+                    found = change(old, self._acceptable(old), self.min_isr, wanted)
+                    assert found is not None
+                    self.write([ChangePartition(key, *found)])
+                if not error and not known.has_online(asked.id):
+                    self.write_all(self.moves(removed=broker_id, among=[key]))
+                answers.append(AssignedPartition(partition_index=key[1], error_code=error))
+            topics.append(AssignedTopic(topic_id=topic.topic_id, partitions=answers))
+        return AssignedDirectory(id=asked.id, topics=topics)
 
     def alter_partition(self, request: Struct) -> Struct:
         known = self.image.brokers.get(request.broker_id)
@@ -239,8 +329,7 @@ class Controller:
                 for each in topic.partitions
             ]
             topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=answers))
-        if records:
-            self.write(records)
+        self.write_all(records)
         return ALTER_PARTITION.response(topics=topics)
 
     def _alter(self, key: PartitionKey, broker_id: int, asked: Struct, records: list[Record]) -> Struct:
@@ -249,7 +338,7 @@ class Controller:
         if old is None or error != ErrorCode.NONE:
             return ResponsePartitionData(partition_index=key[1], error_code=error)
         isr = tuple(each.broker_id for each in asked.new_isr_with_epochs)
-        found = change(old, self._is_active, self.min_isr, isr=isr)
+        found = change(old, self._acceptable(old), self.min_isr, Wanted(isr=isr))
         if found is not None:
             records.append(ChangePartition(key, *found))
         now = found.state if found is not None else old

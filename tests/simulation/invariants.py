@@ -15,35 +15,13 @@ from replication.partition_key import PartitionKey
 from tests.simulation.leaders import LAG_MS
 from tests.simulation.log import Entry, ReplicaLog
 from tests.simulation.metadata import ChangePartition
+from tests.simulation.truth import Truth
 from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from tests.simulation.broker import Process
     from tests.simulation.leaders import Leader
     from tests.simulation.world import World
-
-
-class Truth:
-    """The truth about one partition, which no node of the cluster knows."""
-
-    def __init__(self) -> None:
-        #: By (offset, epoch): value, and the epoch of the record before; by leader epoch: the leader.
-        self.written: dict[tuple[int, int], tuple[int, int | None]] = {}
-        self.leaders: dict[int, int] = {}
-        self.isr: dict[int, frozenset[int]] = {}
-        #: The records that consumers could see, by offset, and the first epoch of leadership that showed each.
-        self.committed: dict[int, Entry] = {}
-        self.shown: dict[int, int] = {}
-        #: Records below are deleted.
-        self.deleted = 0
-        #: The epochs that began with an unclean election.
-        self.unclean: list[int] = []
-        self.last: PartitionRegistration | None = None
-
-    def may_be_lost(self, offset: int, epoch: int) -> bool:
-        """Whether an unclean election separates an epoch from the one that showed a record."""
-        first, last = sorted((self.shown[offset], epoch))
-        return any(first < each <= last for each in self.unclean)
 
 
 class Invariants:
@@ -319,31 +297,12 @@ class Invariants:
                 raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and is not active")
             if process is None or process.life.broker_epoch != known.epoch:
                 continue
-            log = self._world.disks[each].logs[key]
+            log = self._world.disks[each].logs.get(key)
             for offset, entry in truth.committed.items():
                 if offset < truth.deleted or truth.may_be_lost(offset, state.leader_epoch):
                     continue
-                if log.at(offset) != entry:
+                if log is None or log.at(offset) != entry:
                     raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and lacks offset {offset}")
-
-    def trouble(self) -> str | None:
-        """Return what keeps the cluster from being whole: a leader, all replicas in sync, equal and committed."""
-        world = self._world
-        for key, state in world.controller.image.partitions.items():
-            process = world.processes.get(state.leader)
-            leader = process.leaders.partitions.get(key) if process is not None else None
-            if leader is None:
-                return f"partition {key[1]} has no leader: {state}"
-            if set(state.isr) != set(state.replicas) or leader.state.isr.is_pending:
-                return f"partition {key[1]} has out of sync replicas: {state}, {leader.state.isr}"
-            end = leader.log.log_end_offset
-            logs = [world.disks[each].logs[key] for each in state.replicas]
-            last = {each.at(end - 1) for each in logs if each.base < end}
-            if any(each.log_end_offset != end for each in logs) or len(last) > 1:
-                return f"partition {key[1]} has different replicas"
-            if leader.state.high_watermark != end or leader.waiting:
-                return f"partition {key[1]} is committed up to {leader.state.high_watermark} of {end}"
-        return None
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 

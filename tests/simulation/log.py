@@ -123,6 +123,14 @@ class ReplicaLog:
         self.log_start_offset = max(self.log_start_offset, min(log_start_offset, self.high_watermark))
         self.checks.followed(self)
 
+    def copy(self) -> ReplicaLog:
+        """Return a copy with the same records, none of them flushed."""
+        made = ReplicaLog(self.broker_id, self.key, self.checks)
+        made.base, made.entries, made.epochs = self.base, list(self.entries), list(self.epochs)
+        made.log_start_offset, made.high_watermark = self.log_start_offset, self.high_watermark
+        made.flushed = made.checkpoint = self.base
+        return made
+
     # -- the disk ----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:

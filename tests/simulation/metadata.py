@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from metadata.partition_registration import PartitionRegistration
+from metadata.partition_registration import LOST_DIRECTORY, PartitionRegistration, is_reserved_directory
 from protocol.messages.broker_registration import Feature, Listener
 from replication.followed_log import EpochEnd
 from replication.partition_key import PartitionKey
@@ -30,6 +30,13 @@ class BrokerState(NamedTuple):
     incarnation: bytes
     fenced: bool = True
     shutting_down: bool = False
+    directories: tuple[bytes, ...] = ()
+
+    def has_online(self, directory: bytes) -> bool:
+        """Kafka's BrokerRegistration.hasOnlineDir: a directory that is not known yet may be online."""
+        if directory == LOST_DIRECTORY:
+            return False
+        return is_reserved_directory(directory) or not self.directories or directory in self.directories
 
     @property
     def is_active(self) -> bool:
@@ -50,6 +57,7 @@ class ChangeBroker(NamedTuple):
     broker_epoch: int
     fenced: bool | None = None
     shutting_down: bool = False
+    directories: tuple[bytes, ...] | None = None
 
 
 class ChangePartition(NamedTuple):
@@ -92,6 +100,8 @@ class Image:
                 state = state._replace(fenced=record.fenced)
             if record.shutting_down:
                 state = state._replace(shutting_down=True)
+            if record.directories is not None:
+                state = state._replace(directories=record.directories)
             self.brokers[record.broker_id] = state
 
 

@@ -3,7 +3,13 @@
 Each is a trap of replication that brokers have had: an anomaly of a KIP, or a defect of Apache Kafka (KAFKA-...).
 """
 
-from tests.simulation import cluster_mutations, follower_mutations, leader_mutations, session_mutations
+from tests.simulation import (
+    cluster_mutations,
+    follower_mutations,
+    leader_mutations,
+    placement_mutations,
+    session_mutations,
+)
 from tests.simulation.mutation import MUTATIONS, Mutation, planted
 
 __all__ = [
@@ -12,6 +18,7 @@ __all__ = [
     "cluster_mutations",
     "follower_mutations",
     "leader_mutations",
+    "placement_mutations",
     "planted",
     "session_mutations",
 ]

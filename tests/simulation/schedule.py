@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from tests.simulation.chooser import Chooser
 from tests.simulation.scripts import script, scripts
-from tests.simulation.starting import settle, start
+from tests.simulation.starting import start
 from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
 from tests.simulation.violation import Violation
+from tests.simulation.wholeness import trouble, trouble_of_directories
 from tests.simulation.world import Step, World, carry_out
 
 #: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
@@ -19,6 +20,8 @@ RECOVERED = 0.2
 #: The share of schedules that begin with a stored script.
 FROM_SCRIPTS = 0.15
 MOST_ROUNDS = 80
+#: After that many rounds without faults the controller knows which directories have failed.
+CALM_ROUNDS = 24
 RECOVER: Step = ("recover",)
 
 
@@ -39,7 +42,7 @@ class Failure(NamedTuple):
 def configure(random: Random) -> Config:
     """Draw a cluster."""
     return Config(
-        brokers=random.choice((3, 3, 3, 3, 4)),
+        brokers=random.choice((3, 3, 3, 4)),
         min_isr=random.choice((1, 2, 2)),
         partitions=random.choice((1, 1, 1, 2)),
         in_transactions=random.random() < 0.25,
@@ -63,23 +66,30 @@ def recover(world: World) -> None:
     world.commit()
     for broker_id in world.disks:
         world.resume(broker_id)
+        world.unstall(broker_id)
+        world.start(broker_id)
+    if any(disk.failed for disk in world.disks.values()):
+        world.settle(CALM_ROUNDS)
+        failed = trouble_of_directories(world)
+        if failed is not None:
+            raise Violation("D replicas in failed directories", failed)
     for broker_id in world.failed_disks:
         world.kill(broker_id)
     for each in world.disks.values():
         each.repair()
     for broker_id in world.disks:
         world.start(broker_id)
-    trouble: str | None = ""
+    found: str | None = ""
     for count in range(MOST_ROUNDS):
-        settle(world, 1)
+        world.settle(1)
         for broker_id in world.disks:
             world.start(broker_id)  # one that was stopping has stopped
-        trouble = world.checks.trouble()
-        if trouble is None:
+        found = trouble(world)
+        if found is None:
             return
         if count == MOST_ROUNDS // 2:
             world.unclean()
-    raise Violation("L the cluster recovers", trouble or "")
+    raise Violation("L the cluster recovers", found or "")
 
 
 def run(seed: int) -> Failure | None:

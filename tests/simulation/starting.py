@@ -20,7 +20,7 @@ def _started(config: Config) -> bytes:
     world = World(config)
     for broker_id in world.disks:
         world.start(broker_id)
-    settle(world, 12)
+    world.settle(12)
     assert all(each.life.state is LifecycleState.RUNNING for each in world.processes.values())
     ids = list(world.disks)
     placed = [
@@ -29,7 +29,8 @@ def _started(config: Config) -> bytes:
     ]
     world.controller.in_transactions = config.in_transactions
     world.controller.create(placed)
-    settle(world, 3)
+    world.settle(5)
+    assert all(not len(each.assignments) for each in world.processes.values())
     kept = BytesIO()
     _Keeper(kept, pickle.HIGHEST_PROTOCOL).dump(world)
     return kept.getvalue()
@@ -74,14 +75,3 @@ def start(config: Config) -> World:
 def forget_started() -> None:
     """Start clusters again, after a function was patched."""
     _started.cache_clear()
-
-
-def settle(world: World, rounds: int) -> None:
-    """Let everything arrive, and time pass."""
-    for _ in range(rounds):
-        for _ in range(4):
-            for route in list(world.network.exchanges):
-                exchange = world.network.exchanges.get(route)
-                if exchange is not None and world.matters(route, exchange):
-                    world.go(*route)
-        world.tick(500)

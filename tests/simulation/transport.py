@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from replication.lifecycle import LifecycleState
+from replication.lifecycle import LifecycleState, RegistrationRefused
 from tests.simulation import metadata_fetch
-from tests.simulation.broker import Disk, Process
+from tests.simulation.broker import Process
 from tests.simulation.controller import Controller
+from tests.simulation.disk import Disk
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import CONTROLLER, Exchange, Network, Route
 
-OBSERVE, LIFE, ISR, FETCH, OFFSETS = "observe", "life", "isr", "fetch", "offsets"
+OBSERVE, LIFE, ISR, FETCH, OFFSETS, ASSIGN = "observe", "life", "isr", "fetch", "offsets", "assign"
+ASSIGN_AGAIN_MS = 500
 
 
 class Config(NamedTuple):
@@ -42,6 +44,8 @@ class Transport:
         self.disks = {each: Disk(each, self.checks) for each in range(1, config.brokers + 1)}
         self.processes: dict[int, Process] = {}
         self.paused: set[int] = set()
+        #: Brokers whose disks do not answer.
+        self.stalled: set[int] = set()
 
     def go(self, source: int, kind: str, target: int) -> bool:
         """Move an exchange on: the request arrives, or the response."""
@@ -60,6 +64,8 @@ class Transport:
 
     def can_go(self, route: Route, exchange: Exchange) -> bool:
         """Whether a step would move this exchange."""
+        if route.target != CONTROLLER and not self.stalled.isdisjoint((route.source, route.target)):
+            return False
         if exchange.response is not None:
             return self._may_return(route, exchange)
         return self.network.passes(route.source, route.target) and route.target not in self.paused
@@ -96,6 +102,14 @@ class Transport:
             and route.source not in self.paused
         )
 
+    def _end(self, broker_id: int) -> None:
+        """A process stops at once, and its files stay as they are."""
+        del self.processes[broker_id]
+        self.paused.discard(broker_id)
+        self.stalled.discard(broker_id)
+        self.disks[broker_id].crash(None)
+        self.ended(broker_id)
+
     def ended(self, broker_id: int) -> None:
         for route in self.network.forget(broker_id):
             self._sender_failed(route)
@@ -124,6 +138,8 @@ class Transport:
             return
         if kind == ISR:
             exchange.response = controller.alter_partition(request)
+        elif kind == ASSIGN:
+            exchange.response = controller.assign_directories(request)
         elif hasattr(request, "incarnation_id"):
             exchange.response = controller.register(request, self.now_ms)
         else:
@@ -143,6 +159,9 @@ class Transport:
             process.observed(response, self.now_ms)
         elif kind == ISR:
             process.leaders.isr_answered(response, self.now_ms)
+        elif kind == ASSIGN:
+            process.assignments.answered(response)
+            process.assign_due_ms = self.now_ms + ASSIGN_AGAIN_MS
         elif kind == LIFE:
             process.beaten(response, self.now_ms)
             if process.life.state is LifecycleState.ENDED:
@@ -157,9 +176,9 @@ class Transport:
         for topic in response.responses:
             for data in topic.partitions:
                 if data.records:
-                    log = self.disks[leader].logs[topic.topic_id, data.partition_index]
-                    first = max(data.records[0][0], log.base)
-                    data.records = log.read(first, len(data.records)) or None
+                    log = self.disks[leader].logs.get((topic.topic_id, data.partition_index))
+                    first = max(data.records[0][0], log.base) if log is not None else 0
+                    data.records = log.read(first, len(data.records)) or None if log is not None else None
 
     def _take_offset(self, process: Process, route: Route, exchange: Exchange) -> None:
         key, epoch, _ = exchange.request
@@ -189,6 +208,9 @@ class Transport:
             process.observer.failed(self.now_ms)
         elif route.kind == ISR:
             process.leaders.isr_changes.failed()
+        elif route.kind == ASSIGN:
+            process.assignments.failed()
+            process.assign_due_ms = self.now_ms + ASSIGN_AGAIN_MS
         elif route.kind == LIFE:
             process.life.failed(self.now_ms)
         else:
@@ -219,6 +241,10 @@ class Transport:
             request = process.leaders.isr_changes.next_request(process.life.broker_epoch)
             if request is not None:
                 self.network.send(Route(broker_id, ISR, CONTROLLER), request)
+        if len(process.assignments) and process.assign_due_ms <= now_ms and process.life.broker_epoch >= 0:
+            request = process.assignments.next_request(process.life.broker_epoch)
+            if request is not None:
+                self.network.send(Route(broker_id, ASSIGN, CONTROLLER), request)
         if process.life.due_ms <= now_ms:
             self._beat(broker_id, process)
 
@@ -227,7 +253,11 @@ class Transport:
         route = process.life_route
         if process.life.due_ms > self.now_ms or route in self.network.exchanges:
             return
-        request = process.life.next_request(self.now_ms)
+        try:
+            request = process.life.next_request(self.now_ms)
+        except RegistrationRefused:  # it could not report that a directory has failed
+            self._end(broker_id)
+            return
         if request is None:
             return
         self.network.send(route, request)

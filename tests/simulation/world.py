@@ -69,7 +69,7 @@ class World(Transport):
     def write(self, broker_id: int, partition: int, acks: str) -> bool:
         """A client writes a record at a broker that may lead."""
         process = self.processes.get(broker_id)
-        if process is None or not process.serves or broker_id in self.paused:
+        if process is None or not process.serves or broker_id in self.paused or broker_id in self.stalled:
             return False
         write = Write(len(self.writes), acks == "all")
         try:
@@ -96,10 +96,10 @@ class World(Transport):
 
     def start(self, broker_id: int) -> bool:
         """Start a broker on its disk."""
-        if broker_id in self.processes:
+        disk = self.disks[broker_id]
+        if broker_id in self.processes or not (disk.online or disk.repaired):
             return False
         self._incarnations += 1
-        disk = self.disks[broker_id]
         self.processes[broker_id] = Process(disk, self._incarnations, self.config.min_isr, self.checks, self.now_ms)
         self._pump(broker_id)
         return True
@@ -111,6 +111,7 @@ class World(Transport):
         """
         was_running = self.processes.pop(broker_id, None) is not None
         self.paused.discard(broker_id)
+        self.stalled.discard(broker_id)
         self.disks[broker_id].crash(kept)
         if was_running:
             self.ended(broker_id)
@@ -160,6 +161,54 @@ class World(Transport):
         log.broken = True
         return True
 
+    def fail_dir(self, broker_id: int, index: int) -> bool:
+        """A log directory fails. A broker without one that works stops."""
+        disk = self.disks[broker_id]
+        directory = disk.directories[index]
+        if directory in disk.failed:
+            return False
+        disk.failed.add(directory)
+        process = self.processes.get(broker_id)
+        if process is not None and not disk.online:
+            self.kill(broker_id)
+        elif process is not None:
+            process.directory_failed(directory, self.now_ms)
+            if broker_id not in self.paused:
+                self._pump(broker_id)
+        return True
+
+    def repair(self, broker_id: int) -> bool:
+        """The directories of a broker work again from its next start on."""
+        disk = self.disks[broker_id]
+        disk.repair()
+        return bool(disk.repaired)
+
+    def move(self, broker_id: int, partition: int) -> bool:
+        """AlterReplicaLogDirs: a replica moves to the other directory of its broker."""
+        process, key = self.processes.get(broker_id), (TOPIC, partition)
+        place = self.disks[broker_id].places.get(key)
+        if process is None or key in process.moves or key not in process.hosted or broker_id in self.paused:
+            return False
+        others = [each for each in self.disks[broker_id].online if each != place]
+        if place is None or place in self.disks[broker_id].failed or not others:
+            return False
+        process.move(key, others[0])
+        self._pump(broker_id)
+        return True
+
+    def stall(self, broker_id: int) -> bool:
+        """The disks of a broker answer nothing for a while: it sends heartbeats, but neither reads nor writes."""
+        if broker_id not in self.processes or broker_id in self.stalled:
+            return False
+        self.stalled.add(broker_id)
+        return True
+
+    def unstall(self, broker_id: int) -> bool:
+        """The disks of a broker work on."""
+        was_stalled = broker_id in self.stalled
+        self.stalled.discard(broker_id)
+        return was_stalled
+
     # -- steps: time and the controller ------------------------------------------------------------------------------
 
     def tick(self, ms: int) -> bool:
@@ -174,6 +223,17 @@ class World(Transport):
             if self.processes.get(broker_id) is process and broker_id not in self.paused:
                 process.leaders.check_lag(self.now_ms)
                 self._pump(broker_id)
+        return True
+
+    def settle(self, rounds: int) -> bool:
+        """Let everything arrive, and time pass."""
+        for _ in range(rounds):
+            for _ in range(4):
+                for route in list(self.network.exchanges):
+                    exchange = self.network.exchanges.get(route)
+                    if exchange is not None and self.matters(route, exchange):
+                        self.go(*route)
+            self.tick(500)
         return True
 
     def hold(self) -> bool:
@@ -207,6 +267,16 @@ class World(Transport):
         """A broker becomes the preferred replica, and the leader, if it may."""
         return self.controller.prefer((TOPIC, partition), broker_id)
 
+    def reassign(self, partition: int, *replicas: int) -> bool:
+        """AlterPartitionReassignments. As in Apache Kafka, one that drops a replica which is being added never ends."""
+        if not set(self.controller.image.partitions[TOPIC, partition].adding_replicas) <= set(replicas):
+            return False
+        return self.controller.reassign((TOPIC, partition), replicas)
+
+    def cancel(self, partition: int) -> bool:
+        """Cancel a reassignment."""
+        return self.controller.reassign((TOPIC, partition), None)
+
     def unclean(self) -> bool:
         """unclean.leader.election.enable, from now on."""
         self.controller.unclean_allowed = True
@@ -215,11 +285,12 @@ class World(Transport):
 
     @property
     def failed_disks(self) -> list[int]:
-        """The brokers that follow nothing in some partition until their next start."""
+        """The brokers that miss a partition, or a directory, until their next start."""
         return [
             broker_id
             for broker_id, process in self.processes.items()
-            if any(
+            if self.disks[broker_id].failed
+            or any(
                 each.phase is Phase.FAILED
                 for fetcher in process.fetchers.values()
                 for each in fetcher.partitions.values()
@@ -231,6 +302,7 @@ class World(Transport):
 STEPS = frozenset(
     {"go", "lose", "limbo", "cut", "heal", "write", "trim", "start", "kill", "stop", "pause", "resume", "flush"}
     | {"checkpoint", "fill", "tick", "hold", "commit", "failover", "snapshot", "elect", "unclean"}
+    | {"reassign", "cancel", "fail_dir", "repair", "move", "stall", "unstall", "settle"}
 )
 
 
