@@ -214,6 +214,8 @@ def _directories(
 ) -> dict[str, list[bytes]]:
     if rules.metadata_version < DIRECTORIES_LEVEL:
         return {}
-    known = {**dict(zip(partition.replicas, partition.directories, strict=False)), **wanted}
+    # Partitions from before that level have none yet, and their brokers may be registered no more.
+    before = tuple(partition.directory_of(each) for each in partition.replicas)
+    known = {**dict(zip(partition.replicas, before, strict=True)), **wanted}
     directories = [known.get(each) or rules.default_directory(each) for each in replicas]
-    return {"directories": directories} if tuple(directories) != partition.directories else {}
+    return {"directories": directories} if tuple(directories) != before else {}

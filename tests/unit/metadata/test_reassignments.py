@@ -6,7 +6,7 @@ import pytest
 
 from metadata.create_topics import NewTopic
 from metadata.image import MetadataImage
-from metadata.partition_registration import PartitionRegistration
+from metadata.partition_registration import MIGRATING_DIRECTORY, PartitionRegistration
 from metadata.reassignments import Target, alter_reassignments
 from metadata.registration import leave
 from metadata.replay import replay_all
@@ -112,6 +112,15 @@ def test_new_order_needs_no_copies(image: MetadataImage):
     assert alter(image, (2, 1)) == (ErrorCode.NONE, None)
     after = partition(image)
     assert (after.replicas, after.leader, after.is_reassigning) == ((2, 1), 1, False)
+
+
+def test_directories_of_older_partitions_stay_unknown(image: MetadataImage):
+    """Partitions from before 3.7-IV2 have none, and one of their brokers is registered no more."""
+    partition(image, replicas=(9, 1, 2), isr=(1, 2), leader=1, directories=())
+    replay_all(image, leave(image, 1))
+    assert (partition(image).leader, partition(image).directories) == (2, ())
+    assert alter(image, (2,)) == (ErrorCode.NONE, None)
+    assert (partition(image).replicas, partition(image).directories) == ((2,), (MIGRATING_DIRECTORY,))
 
 
 def test_leader_that_is_offline_does_not_stay(image: MetadataImage):
