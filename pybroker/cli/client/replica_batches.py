@@ -12,6 +12,8 @@ _BEFORE_SIZE = 12  # bytes that the size does not count
 _CHECKSUM_AND_DELTA = Struct(">Ihi")
 _CHECKSUM_AT = 17
 _FIRST_WITH_BATCHES = 2
+#: The least size of a message, and of a batch: after a smaller one, which is damaged, nothing can be found.
+_LEAST_SIZES = (14, 49)
 
 
 class Batch(NamedTuple):
@@ -55,7 +57,7 @@ def batches_in(records: bytes | memoryview, first_offset: int) -> Iterator[Batch
     while position + _BEGIN.size <= len(records):
         base_offset, size, checksum, magic = _BEGIN.unpack_from(records, position)
         end = position + _BEFORE_SIZE + size
-        if end > len(records):
+        if size < _LEAST_SIZES[magic >= _FIRST_WITH_BATCHES] or end > len(records):
             return
         last_offset = base_offset
         if magic >= _FIRST_WITH_BATCHES:

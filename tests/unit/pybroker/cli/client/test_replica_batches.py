@@ -56,6 +56,13 @@ def test_messages_of_old_formats_have_one_offset_each() -> None:
     assert list(batches_in(message * 2, 0)) == [Batch(7, 99)] * 2
 
 
+@pytest.mark.parametrize("size", [-20, -12, 0, 48])
+def test_a_damaged_size_ends_the_batches(size: int) -> None:
+    """It would lead back, or into the batch itself."""
+    damaged = TWO[:8] + size.to_bytes(4, "big", signed=True) + TWO[12:]
+    assert [each.last_offset for each in batches_in(ONE + damaged, 0)] == [1]
+
+
 def test_the_texts_are_those_of_apache_kafka() -> None:
     checksums = Differs((1, 2), (Batch(4, 8), Batch(4, 9)))
     offsets = Differs((1, 2), (Batch(4, 8), Batch(5, 9)))
