@@ -15,7 +15,7 @@ from base64 import b64encode, urlsafe_b64decode
 from collections.abc import Callable
 from http.client import HTTPException
 from urllib.parse import quote_plus, urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,13 @@ _MOST_BYTES = 1 << 20
 
 class TokenUnavailable(Exception):
     """There is no token."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected request would have the credentials, which are only for the configured provider."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 class TokenEndpoint:
@@ -42,6 +49,7 @@ class TokenEndpoint:
         self._token = ""
         self._renews_at_s = 0.0
         self._renewing: threading.Thread | None = None
+        self._open = build_opener(_NoRedirects).open
 
     def start(self) -> None:
         """Get a token. Blocks. Raises TokenUnavailable after sasl.login.retry.backoff.max.ms."""
@@ -75,7 +83,7 @@ class TokenEndpoint:
         data = urlencode(self._form, quote_via=quote_plus).encode()
         timeout_ms = self._ms("sasl.login.read.timeout.ms") or self._ms("sasl.login.connect.timeout.ms") or _TIMEOUT_MS
         try:
-            with urlopen(Request(self._url, data, headers), timeout=timeout_ms / 1000) as response:
+            with self._open(Request(self._url, data, headers), timeout=timeout_ms / 1000) as response:
                 granted = json.loads(response.read(_MOST_BYTES))
             token = granted.get("access_token") or granted.get("id_token")
             expires_at_s = float(str(_claims(token)["exp"]))

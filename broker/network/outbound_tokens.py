@@ -118,4 +118,7 @@ class _TokenFile:
         return self._token
 
     def _read(self) -> str:
-        return self._path.read_text().strip()
+        token = self._path.read_text().strip()
+        if not token:
+            raise ValueError(f"{self._path} is empty")
+        return token

@@ -29,17 +29,23 @@ class Provider:
     def __init__(self) -> None:
         self.lifetime_s = 3600
         self.failures = 0
+        self.moved_to: str | None = None
         self.asked: list[tuple[str, dict[str, list[str]]]] = []
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 user = b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
                 provider.asked.append((user, parse_qs(form)))
                 if provider.failures:
                     provider.failures -= 1
                     self.send_error(503)
+                    return
+                if provider.moved_to is not None:
+                    self.send_response(302)
+                    self.send_header("Location", provider.moved_to)
+                    self.end_headers()
                     return
                 claims = {"sub": "broker", "jti": len(provider.asked), "exp": time.time() + provider.lifetime_s}
                 answer = json.dumps({"access_token": jwt.encode(claims, "k" * 32)}).encode()
@@ -47,6 +53,9 @@ class Provider:
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
+
+            def do_GET(self) -> None:
+                self.do_POST()
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -107,9 +116,11 @@ def test_file_is_read_at_each_login(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert logins.token() == "first"
     path.write_text("second\n")
     assert logins.token() == "second"
+    path.write_text("")  # somebody is about to write the next one
+    assert logins.token() == "second"
     path.unlink()
     assert logins.token() == "second"
-    assert "so the old one stays" in caplog.text
+    assert caplog.text.count("so the old one stays") == 2
 
 
 def test_provider_is_asked_with_id_secret_and_scope(provider: Provider) -> None:
@@ -122,6 +133,15 @@ def test_start_waits_for_the_provider(provider: Provider) -> None:
     provider.failures = 2
     logins = Logins(provider.url, **CREDENTIALS, login__retry__backoff__ms="10")
     assert granted(logins) == 3
+
+
+def test_credentials_do_not_follow_redirects(provider: Provider) -> None:
+    other = Provider()
+    provider.moved_to = other.url
+    with pytest.raises(ConfigError, match="302"):
+        Logins(provider.url, **CREDENTIALS, login__retry__backoff__max__ms="1")
+    assert other.asked == []
+    other.close()
 
 
 def test_token_is_renewed_before_it_ends(provider: Provider) -> None:
