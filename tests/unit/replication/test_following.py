@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.error_codes import ErrorCode
-from protocol.messages.fetch import FETCH, EpochEndOffset, FetchableTopicResponse, PartitionData
-from protocol.schema import Struct
+from protocol.messages.fetch import FETCH
 from replication.following import Fetcher, FetchLimits, Phase
 from tests.support.scale import scaled
 from tests.unit.replication.doubles import MemoryLeader, MemoryLog
+from tests.unit.replication.follower_pair import KEY, TOPIC, Pair, reset
 
-TOPIC = bytes(15) + b"\x01"
-KEY, OTHER = (TOPIC, 0), (TOPIC, 1)
-
-
-class Pair:
-    """A follower of one partition, at a leader of epoch 5."""
-
-    def __init__(self, *keys: tuple[bytes, int]) -> None:
-        self.now = 0
-        self.leader = MemoryLeader({key: MemoryLog() for key in keys or (KEY,)}, 5)
-        self.logs = {key: MemoryLog() for key in keys or (KEY,)}
-        self.fetcher = Fetcher(2, 202)
-        for key, log in self.logs.items():
-            self.fetcher.add(key, log, 5)
-
-    @property
-    def theirs(self) -> MemoryLog:
-        return self.leader.logs[KEY]
-
-    @property
-    def ours(self) -> MemoryLog:
-        return self.logs[KEY]
-
-    def request(self) -> Struct:
-        found = self.fetcher.next_request(self.now)
-        assert found is not None
-        return found
-
-    def step(self) -> None:
-        self.fetcher.answered(self.leader.fetch(self.request()), self.now)
-
-    def answer(self, error_code: int, **fields: Any) -> None:
-        """Answer the next request with this for the partition."""
-        self.request()
-        data = {"partition_index": 0, "error_code": error_code, "high_watermark": 0, "records": b""} | fields
-        topic = FetchableTopicResponse(topic_id=TOPIC, partitions=[PartitionData(**data)])
-        self.fetcher.answered(FETCH.response(session_id=77, responses=[topic]), self.now)
-
-    @property
-    def phase(self) -> Phase:
-        return self.fetcher.partitions[KEY].phase
+OTHER = (TOPIC, 1)
 
 
 @pytest.fixture
@@ -292,15 +249,6 @@ def test_epoch_without_records_is_removed(pair: Pair) -> None:
 # -- resets ----------------------------------------------------------------------------------------------------------
 
 
-def reset(pair: Pair) -> None:
-    """Give the offsets that the reset asks for."""
-    for _ in range(2):
-        for key, followed in pair.fetcher.resetting():
-            theirs = pair.leader.logs[key]
-            offset = theirs.log_start_offset if followed.reset_at_start else theirs.log_end_offset
-            pair.fetcher.reset(key, followed.leader_epoch, offset)
-
-
 def test_log_behind_the_leaders_start_begins_anew(pair: Pair) -> None:
     pair.ours.write(1, 0)
     pair.theirs.start_over(10)
@@ -340,56 +288,6 @@ def test_reset_without_an_answer_is_delayed(pair: Pair) -> None:
     assert pair.phase is Phase.DELAYED
     pair.fetcher.reset(KEY, 5, 0)
     assert pair.phase is Phase.DELAYED
-
-
-def asked_before(pair: Pair, until_ms: int, answer: Callable[[], None]) -> int:
-    """Answer all requests up to a time in the same way; return how many there were. 100 are too many."""
-    for count in range(100):
-        if pair.phase is Phase.DELAYED:
-            wakes_at_ms = pair.fetcher.wakes_at_ms()
-            assert wakes_at_ms is not None
-            pair.now = wakes_at_ms
-        if pair.now > until_ms:
-            return count
-        answer()
-    return 100
-
-
-def test_leader_that_names_other_offsets_than_it_has_is_asked_with_pauses(pair: Pair) -> None:
-    """Each reset succeeds, and the next fetch is out of range again."""
-
-    def answer() -> None:
-        pair.answer(ErrorCode.OFFSET_OUT_OF_RANGE)
-        reset(pair)
-
-    assert asked_before(pair, 5000, answer) <= 15
-
-
-def test_reset_after_a_reset_with_records_has_no_pause(pair: Pair) -> None:
-    """The leader may delete records whenever it likes."""
-    for start in (10, 20):
-        pair.theirs.start_over(start)
-        pair.theirs.write(5, start)
-        for _ in range(2):
-            pair.step()
-            reset(pair)
-        pair.step()
-        assert pair.ours.log_end_offset == start + 1
-
-
-def test_leader_whose_divergence_truncates_nothing_is_asked_with_pauses(pair: Pair) -> None:
-    pair.ours.write(1, 0)
-    lie = EpochEndOffset(epoch=1, end_offset=7)
-    assert asked_before(pair, 5000, lambda: pair.answer(0, diverging_epoch=lie)) <= 6
-    assert len(pair.ours.entries) == 1
-
-
-def test_leader_that_refuses_new_sessions_is_asked_with_pauses(pair: Pair) -> None:
-    def answer() -> None:
-        pair.request()
-        pair.fetcher.answered(FETCH.response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[]), pair.now)
-
-    assert asked_before(pair, 5000, answer) <= 6
 
 
 # -- any history -----------------------------------------------------------------------------------------------------

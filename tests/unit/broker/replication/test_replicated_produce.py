@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from replication.in_sync_replicas import InSyncReplicas
+from storage.append.placing import AT_ONCE_BYTES
 from tests.support.offered import fast_path_of
 from tests.support.producing import batch
 from tests.unit.broker.replication.leading_broker import REGISTERED, LeadingBroker
@@ -136,7 +138,10 @@ def transactional() -> bytes:
     return bytes(builder.build())
 
 
-@pytest.mark.parametrize("left", ["isr", "acks", "queue", "transaction", "two", "damaged", "append time", "flush"])
+@pytest.mark.parametrize(
+    "left",
+    ["isr", "acks", "queue", "internal", "denied", "large", "transaction", "two", "damaged", "append time", "flush"],
+)
 def test_the_handler_serves_the_rest(broker: LeadingBroker, left: str) -> None:
     records, acks = [batch(1)], -1
     if left == "isr":
@@ -145,6 +150,12 @@ def test_the_handler_serves_the_rest(broker: LeadingBroker, left: str) -> None:
         acks = 0
     elif left == "queue":
         broker.partition.queue = object()  # type: ignore[assignment]
+    elif left == "internal":
+        broker.partition.internal = True
+    elif left == "denied":
+        broker.guard = SimpleNamespace(asking=lambda *_: lambda connection, topic: False)  # type: ignore[assignment]
+    elif left == "large":
+        records = [batch(1, value=bytes(AT_ONCE_BYTES))]
     elif left == "transaction":
         records = [transactional()]
     elif left == "two":

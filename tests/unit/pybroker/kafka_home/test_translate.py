@@ -159,11 +159,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             "--broker-list h:1 --fetch-size 9",
             [Command("verify-replicas", ["--watch", "--from-end", "--fetch-size", "9"])],
         ),
-        (
-            "kafka-replica-verification",
-            "--broker-list h:1 --time -2",
-            [Command("verify-replicas", ["--watch"])],
-        ),
+        ("kafka-replica-verification", "--broker-list h:1 --time -2", [Command("verify-replicas", ["--watch"])]),
         ("kafka-metadata-quorum", "describe --status", [Command("cluster", ["quorum"])]),
         (
             "kafka-metadata-quorum",
