@@ -1,4 +1,4 @@
-"""What a cluster does when the broker that leads all partitions is killed, and when it comes back."""
+"""A cluster whose broker that leads all partitions is killed, and comes back: how long writes pause."""
 
 from __future__ import annotations
 
