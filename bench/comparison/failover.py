@@ -1,4 +1,4 @@
-"""A cluster whose broker that leads all partitions is killed, and comes back: how long writes pause."""
+"""Measure a cluster when the broker that leads all partitions is killed, and when it comes back."""
 
 from __future__ import annotations
 
