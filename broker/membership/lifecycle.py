@@ -53,6 +53,7 @@ class MemberLifecycle:
         self._on_refused = on_refused
         self._timer: Timer | None = None
         self._in_flight = False
+        self._asked = ""
         self._is_closed = False
         self._log = LimitedLog(log, per_second=1)
 
@@ -125,6 +126,7 @@ class MemberLifecycle:
             return
         if request is not None:
             self._in_flight = True
+            self._asked = "registration" if api is BROKER_REGISTRATION else "heartbeat"
             self._channel.request(self._leader(), api, request).add_done_callback(self._on_answer)
         elif self.state is not LifecycleState.ENDED:
             self._timer = self._timers.call_later(max(1, self._lifecycle.due_ms - now_ms), self._step)
@@ -134,7 +136,6 @@ class MemberLifecycle:
         if self._is_closed:
             return
         before, now_ms = self.state, self._clock.monotonic_ms()
-        what = "registration" if self._lifecycle.registers else "heartbeat"
         was_fenced = self._lifecycle.fenced
         try:
             self._lifecycle.answered(answered.result().fields, now_ms)
@@ -144,7 +145,7 @@ class MemberLifecycle:
         except (OutboundError, ProtocolError) as error:
             self._lifecycle.failed(now_ms, str(error))
         if self._lifecycle.last_error is not None:
-            self._log.warning("The %s failed: %s", what, self._lifecycle.last_error)
+            self._log.warning("The %s failed: %s", self._asked, self._lifecycle.last_error)
         if self.state is not before:
             log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)
             self.on_state()

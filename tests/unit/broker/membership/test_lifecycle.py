@@ -1,0 +1,50 @@
+"""A member's registration and heartbeats, and what the log says of those that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.membership.lifecycle import MemberLifecycle
+from metadata.features import DIRECTORIES_LEVEL, METADATA_VERSION
+from protocol.error_codes import ErrorCode
+from replication.lifecycle import BrokerLifecycle, LifecycleTimes
+from runtime.timers import Timers
+from tests.support.fake_loop import FakeLoop
+from tests.support.images import cluster
+from tests.unit.broker.membership.channels import CONTROLLER, MemoryChannel
+from tests.unit.replication.test_lifecycle import IDENTITY
+
+
+class Applied:
+    """A member's metadata: its registration has no log directories."""
+
+    def __init__(self) -> None:
+        self.last_offset = 7
+        self.image = cluster(brokers=IDENTITY.node_id, log_directories=())
+
+
+@pytest.mark.parametrize("level", [DIRECTORIES_LEVEL - 1, DIRECTORIES_LEVEL])
+def test_registers_again_once_directories_are_kept(level: int, caplog: pytest.LogCaptureFixture) -> None:
+    loop, channel, applied = FakeLoop(), MemoryChannel(), Applied()
+    life = MemberLifecycle(
+        BrokerLifecycle(IDENTITY, LifecycleTimes(), loop.clock.monotonic_ms()),
+        channel,  # type: ignore[arg-type]
+        lambda: CONTROLLER,
+        loop.clock,
+        Timers(loop, loop.clock),
+        lambda: None,
+        pytest.fail,
+    )
+    metadata: Any = applied
+    life.start()
+    channel.answer(broker_epoch=55)
+    applied.image.features[METADATA_VERSION] = level
+    life.note_applied(metadata)  # while a heartbeat is in flight
+    channel.answer(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    assert "The heartbeat failed" in caplog.text
+    loop.advance(1000)
+    first, heartbeat, last = channel.requests
+    assert heartbeat.current_metadata_offset == -1
+    assert (last == first) == (level == DIRECTORIES_LEVEL)
