@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from metadata.image import MetadataImage, TopicImage
-from metadata.partition_change import Wanted, change_of, without
+from metadata.partition_change import Rules, Wanted, change_of, without
 from metadata.partition_registration import EPOCHS, NO_LEADER, PartitionRegistration
-from metadata.partition_rules import is_active, min_isr, rules_of
+from metadata.partition_rules import min_isr, possible_leaders, rules_of
 
 
 class BrokerMoves:
@@ -21,15 +21,17 @@ class BrokerMoves:
         self._image = image
         self._broker_id = broker_id
         self._comes = comes
-        self._rules = rules_of(image, self._may_lead)
         self._decided: dict[tuple[object, ...], dict[str, Any]] = {}
         self._topic: TopicImage | None = None
         self._min_isr = 1
 
-    def _may_lead(self, broker_id: int) -> bool:
-        if broker_id == self._broker_id:
-            return self._comes
-        return is_active(self._image, broker_id)
+    def _rules(self, partition: PartitionRegistration) -> Rules:
+        may_others_lead = possible_leaders(self._image, partition)
+
+        def may_lead(broker_id: int) -> bool:
+            return self._comes if broker_id == self._broker_id else may_others_lead(broker_id)
+
+        return rules_of(self._image, may_lead)
 
     def fields_of(self, topic: TopicImage, partition: PartitionRegistration) -> dict[str, Any]:
         """Return the fields of a partition's PartitionChangeRecord; empty if nothing changes."""
@@ -44,10 +46,12 @@ class BrokerMoves:
     def _decide(self, partition: PartitionRegistration) -> dict[str, Any]:
         if not self._comes:
             wanted = Wanted(isr=without(partition.isr, (self._broker_id,)))
-            return change_of(partition, self._min_isr, self._rules, wanted)
+            return change_of(partition, self._min_isr, self._rules(partition), wanted)
         if partition.leader == self._broker_id:  # it crashed: a new epoch shows that records of the old one may be lost
             return {"leader": self._broker_id}
-        return change_of(partition, self._min_isr, self._rules, Wanted()) if partition.leader == NO_LEADER else {}
+        if partition.leader != NO_LEADER:
+            return {}
+        return change_of(partition, self._min_isr, self._rules(partition), Wanted())
 
 
 def replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:

@@ -10,7 +10,7 @@ from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition_change import Election, Wanted, change_of
 from metadata.partition_registration import NO_LEADER
-from metadata.partition_rules import min_isr, rules_of
+from metadata.partition_rules import min_isr, possible_leaders, rules_of
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 
@@ -56,7 +56,8 @@ def _elect(image: MetadataImage, election_type: ElectionType, name: str, index: 
         message = "Leader election not needed for topic partition."
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, message)
     election = Election.PREFERRED if preferred else Election.UNCLEAN
-    fields = change_of(partition, min_isr(image, name), rules_of(image), Wanted(election=election))
+    rules = rules_of(image, possible_leaders(image, partition))
+    fields = change_of(partition, min_isr(image, name), rules, Wanted(election=election))
     if not fields and preferred:
         message = "The preferred leader was not available."
         raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)

@@ -8,17 +8,28 @@ from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.features import ELIGIBLE_LEADER_REPLICAS
 from metadata.image import MetadataImage, ResourceType
 from metadata.partition_change import Rules
+from metadata.partition_registration import PartitionRegistration
 from metadata.replica_placement import default_directory
 
 
-def rules_of(image: MetadataImage, may_lead: Callable[[int], bool] | None = None) -> Rules:
-    """Return the rules; active brokers may lead unless `may_lead` says otherwise."""
+def rules_of(image: MetadataImage, may_lead: Callable[[int], bool]) -> Rules:
+    """Return the rules of the image, with those brokers as leaders."""
     return Rules(
         metadata_version=image.metadata_version,
         has_eligible_replicas=bool(image.features.get(ELIGIBLE_LEADER_REPLICAS, 0)),
-        may_lead=(lambda broker_id: is_active(image, broker_id)) if may_lead is None else may_lead,
+        may_lead=may_lead,
         default_directory=lambda broker_id: default_directory(image.brokers[broker_id].log_directories),
     )
+
+
+def possible_leaders(image: MetadataImage, partition: PartitionRegistration) -> Callable[[int], bool]:
+    """Return a test of brokers: an active one may lead whose replica is in a directory that works (KIP-858)."""
+
+    def may_lead(broker_id: int) -> bool:
+        directory = partition.directory_of(broker_id)
+        return is_active(image, broker_id) and image.brokers[broker_id].has_directory(directory)
+
+    return may_lead
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:

@@ -14,7 +14,7 @@ from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition_change import Replicas, Wanted, change_of, without
 from metadata.partition_registration import PartitionRegistration
-from metadata.partition_rules import min_isr, rules_of
+from metadata.partition_rules import min_isr, possible_leaders, rules_of
 from metadata.replica_placement import check_manual
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
@@ -54,7 +54,8 @@ def _alter(
         if not may_change_factor:
             _check_factor(partition, replicas)
         wanted = _reassignment(partition, replicas)
-    fields = change_of(partition, min_isr(image, name), rules_of(image), wanted)
+    rules = rules_of(image, possible_leaders(image, partition))
+    fields = change_of(partition, min_isr(image, name), rules, wanted)
     return [_record(image, topic.topic_id, index, fields)] if fields else []
 
 

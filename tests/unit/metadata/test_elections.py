@@ -8,10 +8,12 @@ from metadata.create_topics import NewTopic
 from metadata.elections import ElectionType, elect_leaders
 from metadata.image import MetadataImage
 from metadata.reassignments import alter_reassignments
-from metadata.registration import leave
+from metadata.registration import keep_online_directories, leave
 from metadata.replay import replay_all
 from protocol.error_codes import ErrorCode
 from tests.support.images import cluster, with_topics
+
+FAILED, WORKING = b"directory-failed", b"directory-that-w"
 
 
 @pytest.fixture
@@ -64,6 +66,29 @@ def test_no_eligible_replica(image: MetadataImage):
     (unclean,) = elect_leaders(image, ElectionType.UNCLEAN, None).results
     assert preferred.error_code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     assert unclean.error_code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+def test_replica_in_a_failed_directory_does_not_lead():
+    """Neither by an election, nor by a reassignment to the replicas that there are."""
+    image = with_topics(cluster(log_directories=(FAILED, WORKING)), NewTopic("pa", 1, 1))
+    del image.features["eligible.leader.replicas.version"]
+    partitions = image.topics_by_name["pa"].partitions
+    partitions[0] = partitions[0]._replace(directories=(FAILED,))
+    replay_all(image, keep_online_directories(image, 1, [WORKING]))
+    assert (partitions[0].leader, partitions[0].isr) == (-1, (1,))
+    (unclean,) = elect_leaders(image, ElectionType.UNCLEAN, None).results
+    assert unclean.error_code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert alter_reassignments(image, [("pa", 0, (1,))]).records == []
+
+
+def test_leader_that_leaves_is_not_followed_by_a_failed_directory():
+    image = with_topics(cluster(brokers=2, log_directories=(FAILED, WORKING)), NewTopic("pa", 1, 2))
+    partitions = image.topics_by_name["pa"].partitions
+    partitions[0] = partitions[0]._replace(leader=1, directories=(WORKING, FAILED))
+    replay_all(image, keep_online_directories(image, 2, [WORKING]))
+    partitions[0] = partitions[0]._replace(isr=(1, 2))  # an answer of the former leader came in between
+    replay_all(image, leave(image, 1))
+    assert partitions[0].leader == -1
 
 
 def test_unclean_election_elects_a_live_replica(pair: MetadataImage):
