@@ -75,8 +75,7 @@ class LogManager:
         self.futures: list[FutureLog] = []
         #: The directory for a partition that is created later.
         self.preferred: dict[TopicPartition, LogDirectory] = {}
-        #: Returns the first offset of a log that some reader still needs, if records are held for such readers, else
-        #: None.
+        #: Returns the first offset of a log that a reader still needs, if records are held for readers, else None.
         self.unread_from: Callable[[PartitionLog], int | None] = lambda log: None
         #: Called with a log whose start retention has raised.
         self.on_start_raised: Callable[[PartitionLog], None] = lambda log: None

@@ -24,15 +24,7 @@ from broker.replicas.partition import Partition
 from broker.requests.context import RequestContext
 from broker.requests.error_code_map import error_code_of
 from protocol.error_codes import ErrorCode
-from protocol.fetch_answer import (
-    NO_RECORDS,
-    Aborted,
-    Epoch,
-    FetchAnswer,
-    FetchedData,
-    FetchedTopic,
-    Node,
-)
+from protocol.fetch_answer import NO_RECORDS, Aborted, Epoch, FetchAnswer, FetchedData, FetchedTopic, Node
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after
