@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaError
+
 from console.cluster.client import TIMEOUT_S, Client
 from pybroker.cli.client.assignments import Place
 from pybroker.cli.client.errors import CommandError
@@ -41,13 +43,15 @@ class PartitionLine:
 class Replicas:
     """The brokers; the partitions that lack replicas, those without a leader first; and the moves.
 
-    `moves` is None if the user may not see them. `lacking_count` counts also those that are not listed.
+    `moves` is None if the user may not see them, or if no controller tells them: `moves_trouble` is the reason then.
+    `lacking_count` counts also those that are not listed.
     """
 
     brokers: list[BrokerLine]
     lacking: list[PartitionLine]
     lacking_count: int
     moves: dict[Place, Move] | None
+    moves_trouble: str | None = None
 
 
 def replicas(client: Client) -> Replicas:
@@ -62,11 +66,13 @@ def replicas(client: Client) -> Replicas:
             for name, topic in topics.items()
             for each in topic.partitions.values()
         ]
+        moving, trouble = None, None
         try:
             with session.administration() as administration:
                 moving = moves(administration)
-        except CommandError:
-            moving = None
+        except CommandError as error:
+            if error.error_code != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                trouble = str(error)
     leads = Counter(each.leader for each in partitions)
     has = Counter(broker for each in partitions for broker in each.replicas)
     out = Counter(broker for each in partitions for broker in set(each.replicas) - set(each.isr))
@@ -84,4 +90,4 @@ def replicas(client: Client) -> Replicas:
     ]
     lacking = [each for each in partitions if each.leader is None or len(each.isr) < len(each.replicas)]
     lacking.sort(key=lambda each: (each.leader is not None, len(each.isr), each.topic, each.number))
-    return Replicas(brokers, lacking[:MOST_PARTITIONS], len(lacking), moving)
+    return Replicas(brokers, lacking[:MOST_PARTITIONS], len(lacking), moving, trouble)

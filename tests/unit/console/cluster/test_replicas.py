@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError
 
 from console.cluster import replicas as module
 from console.cluster.client import Client
@@ -77,6 +78,18 @@ def test_moves_are_hidden_from_users_without_rights(monkeypatch: pytest.MonkeyPa
     assert shown(monkeypatch, lambda _: {("orders", 0): move}).moves == {("orders", 0): move}
 
     def refuse(_: object) -> None:
-        raise CommandError("not authorized")
+        raise CommandError("not authorized", KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
-    assert shown(monkeypatch, refuse).moves is None
+    found = shown(monkeypatch, refuse)
+    assert (found.moves, found.moves_trouble) == (None, None)
+
+
+def test_moves_that_no_controller_tells_are_not_called_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that has just died, or controllers without a majority, are not the user's rights."""
+
+    def fail(_: object) -> None:
+        raise CommandError("Request timed out", KafkaError.REQUEST_TIMED_OUT)
+
+    found = shown(monkeypatch, fail)
+    assert (found.moves, found.moves_trouble) == (None, "Request timed out")
+    assert found.lacking_count == 3
