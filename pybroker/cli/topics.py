@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import print_line, show
 from pybroker.cli.option_values import key_value, natural, positive, regex
 from pybroker.cli.reassign import moves
+from pybroker.cli.terminal_escape import escape_controls
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartitionInfo, Uuid
@@ -38,6 +40,7 @@ _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
 _LACKING = "--under-replicated-partitions"
 _UNDER, _AT = "--under-min-isr-partitions", "--at-min-isr-partitions"
 _MIN_ISR = "min.insync.replicas"
+_NOT_AUTHORIZED = 31  # CLUSTER_AUTHORIZATION_FAILED
 #: Options that compare with min.insync.replicas.
 _BELOW = {
     _UNDER: "those with fewer replicas in sync than min.insync.replicas",
@@ -153,7 +156,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     if options.topics_with_overrides:
         found = [topic for topic in found if own[topic.name]]
     least = _min_isr_of(session, found) if options.troubled in _BELOW else {}
-    added = _added_replicas(session) if options.troubled == _LACKING else {}
+    added = added_replicas(session, found) if options.troubled == _LACKING else {}
     shown = [
         (topic, select_partitions(partitions_without_added(topic, added), options.troubled, least.get(topic.name, 1)))
         for topic in sorted(found, key=_by_name)
@@ -210,12 +213,21 @@ def _min_isr_of(session: Session, topics: Sequence[TopicDescription]) -> dict[st
     }
 
 
-def _added_replicas(session: Session) -> dict[Place, list[int]]:
-    """Return the replicas that reassignments add; none if the user may not see them, as kafka-topics."""
+def added_replicas(session: Session, topics: Sequence[TopicDescription]) -> dict[Place, list[int]]:
+    """Return the replicas that reassignments add; none if the user may not see them, as kafka-topics.
+
+    Only a controller knows them: without a majority of controllers the answer takes as long as the client waits. So
+    nobody asks while all replicas are in sync, and without an answer all partitions count as they are.
+    """
+    if not any(len(each.isr) < len(each.replicas) for topic in topics for each in topic.partitions):
+        return {}
     try:
         with session.administration() as client:
             return {place: move.adding for place, move in moves(client).items()}
-    except CommandError:
+    except CommandError as error:
+        if error.error_code != _NOT_AUTHORIZED:
+            line = f"reassignments are unknown, so replicas that they add count as lacking: {error}"
+            print(f"pybroker topics: {escape_controls(line)}", file=sys.stderr)
         return {}
 
 
