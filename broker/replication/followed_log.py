@@ -121,7 +121,10 @@ class LocalFollowedLog:
 
     @_fails_alone
     def truncate(self, offset: int) -> None:
-        produced = self.log.appended
+        produced, end = self.log.appended, self.log_end_offset
+        if offset < end:
+            name = f"{self.topic}-{self.log.partition}"
+            log.info("Truncating %s from offset %d to %d, where it diverges from the leader's log", name, end, offset)
         truncate_logs({self.log: offset}, self._checkpoints, self._removals, self._clock.now_ms())
         self.log.appended = produced
         self.log.check_usable()

@@ -34,3 +34,16 @@ def test_records_of_an_earlier_epoch_are_refused(pair: ReplicaPair) -> None:
     following[_EPOCH] = (5).to_bytes(4, "big")
     pair.followed.append(memoryview(following), 5)
     assert (pair.log.log_end_offset, pair.followed.latest_epoch) == (6, 5)
+
+
+def test_a_truncation_is_logged(pair: ReplicaPair, caplog: pytest.LogCaptureFixture) -> None:
+    """The records are lost to those who wrote them with acks=1; a truncation that removes nothing is silent."""
+    for _ in range(2):
+        pair.leader.produce(batch(3), acks=1)
+        pair.follow()
+    with caplog.at_level("INFO"):
+        pair.followed.truncate(6)
+        assert caplog.messages == []
+        pair.followed.truncate(3)
+    (line,) = caplog.messages
+    assert line.startswith(f"Truncating {pair.followed.topic}-0 from offset 6 to 3")
