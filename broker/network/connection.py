@@ -324,7 +324,7 @@ class Connection(Peer):
         if self._out:
             self.active = True
             self._server.turn.send_at_end(self._send_out)
-        if self._hold & _MUTED and not self._waiting.is_parked:
+        if self._hold & _MUTED and not self._waiting.is_parked and not self._waiting.is_full:
             self._release(_MUTED)
         elif self._eof:
             self._end_if_served()

@@ -192,6 +192,21 @@ def test_muting_request_behind_one_that_does_not_mute(link, handlers):
     assert numbers(link, WAIT, WAIT, ECHO) == [1, 2, 3]
 
 
+def test_requests_behind_one_that_does_not_mute_are_limited(link, handlers):
+    """Also while later ones are finished: their answers have to be kept."""
+    link.receive(b"".join(wait(number, "lets others start") for number in range(100)))
+    for each in handlers.waiting[1:]:
+        each.resolve(WAIT.response())
+        link.loop.settle()
+    assert len(handlers.waiting) == 64
+
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert numbers(link, *[WAIT] * 64) == list(range(64))
+    assert len(handlers.waiting) == 100
+
+
 @pytest.mark.parametrize("before", [b"", wait(1, "lets others start")], ids=["alone", "behind one that waits"])
 def test_requests_behind_a_redirect_go_the_new_way(link, handlers, before):
     """However many arrived with it, and also if a response before it is still pending."""
