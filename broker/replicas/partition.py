@@ -179,6 +179,10 @@ class Partition:
 
     @log_config.setter
     def log_config(self, config: LogConfig) -> None:
+        self.configure(config)
+
+    def configure(self, config: LogConfig) -> None:
+        """Take over another configuration of the log, which may be offline."""
         if self._offline is not None:
             self._offline = self._offline._replace(config=config)
         else:

@@ -265,7 +265,7 @@ class Replicas:
     def take_answer(self, answer: Answer) -> None:
         """Take over what the controller made of a proposed ISR."""
         led = self.led.get(answer.key)
-        if led is not None:
+        if led is not None and led.open_log is not None:  # else its directory has failed meanwhile
             led.take_answer(answer)
 
     def check_lag(self) -> None:

@@ -176,15 +176,11 @@ class ReplicatedPartition(Partition):
     def is_under_min_isr(self) -> bool:
         return not self.leader.has_enough_replicas
 
-    @property
-    def log_config(self) -> LogConfig:
-        return self.log.config
-
-    @log_config.setter
-    def log_config(self, config: LogConfig) -> None:
-        self.log.config = config
+    def configure(self, config: LogConfig) -> None:
+        super().configure(config)
         self.leader.min_in_sync_replicas = config.min_insync_replicas
-        self._advance()
+        if self.open_log is not None:
+            self._advance()
 
     # -- followers ---------------------------------------------------------------------------------------------------
 

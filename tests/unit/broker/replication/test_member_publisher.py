@@ -15,10 +15,19 @@ from broker.replication.replicas import Replicas
 from config import load
 from metadata.features import MAX_METADATA_VERSION
 from metadata.framing import MetadataRecord, new_record
+from metadata.image import ResourceType
 from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY
 from metadata.replay import replay_all
-from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from protocol.messages.cluster_metadata import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from replication.follower_session import FollowerSession
+from replication.isr_changes import Answer, Outcome
+from replication.leading import Proposal
 from replication.partition_key import PartitionKey
 from storage.checkpoints import HIGH_WATERMARKS
 from storage.log.offset_checkpoints import stored_high_watermarks
@@ -183,6 +192,22 @@ def test_a_follower_in_a_failed_directory_fetches_nothing(member: Member) -> Non
     member.publish(leader_changed(OLD, THEIRS))
     assert member.fetchers.leaders == {}
     assert not followed.online
+
+
+def test_a_leader_in_a_failed_directory_takes_over_what_is_said_of_its_partition(member: Member) -> None:
+    """Until another broker leads. Answers to its proposals are in one response with those of other partitions."""
+    member.publish(*created(OLD, OURS))
+    led = member.replicas.led[OLD, 0]
+    directory = led.log.directory
+    directory.fail("unplugged")
+    member.data.partitions.take_offline(directory)
+    setting = {"resource_type": ResourceType.TOPIC, "resource_name": "t", "name": "retention.ms", "value": "1000"}
+    member.publish(new_record(MAX_METADATA_VERSION, ConfigRecord, **setting))
+    assert led.log_config.retention_ms == 1000
+    proposal = Proposal(isr=((OURS, -1),), leader_epoch=0, partition_epoch=0)
+    for outcome in Outcome:
+        member.replicas.take_answer(Answer((OLD, 0), proposal, outcome, 0, (OURS,), 0, 1))
+    assert not led.online
 
 
 def test_retention_lets_followers_know_the_log_start(member: Member) -> None:
