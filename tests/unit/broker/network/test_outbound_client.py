@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -137,11 +138,12 @@ def test_silent_peer_times_out(use_uvloop: bool) -> None:
         assert driver.result(driver.client.request(METADATA, REQUEST)).fields.cluster_id == "here"
 
 
-def test_peer_that_accepts_and_says_nothing() -> None:
-    with (
-        scripted_broker((silent,)) as port,
-        OutboundDriver(port, connection_setup_timeout_ms=100) as driver,
-    ):
+@pytest.mark.parametrize(
+    "limits",
+    [{"connection_setup_timeout_ms": 100}, {"connection_setup_timeout_max_ms": 100}],
+)
+def test_peer_that_accepts_and_says_nothing(limits: dict[str, Any]) -> None:
+    with scripted_broker((silent,)) as port, OutboundDriver(port, **limits) as driver:
         error = driver.error(driver.client.request(METADATA, REQUEST))
     assert isinstance(error, ConnectionFailed)
     assert "not established in time" in str(error)

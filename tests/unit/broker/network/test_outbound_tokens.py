@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from base64 import b64decode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from unittest.mock import patch
 from urllib.parse import parse_qs
 
 import jwt
 import pytest
 
 from broker.network.outbound_security import inter_broker_security
+from broker.network.outbound_token_endpoint import TokenEndpoint
 from config import load
 from config.errors import ConfigError
 from tests.support.eventually import eventually
@@ -142,6 +145,37 @@ def test_credentials_do_not_follow_redirects(provider: Provider) -> None:
         Logins(provider.url, **CREDENTIALS, login__retry__backoff__max__ms="1")
     assert other.asked == []
     other.close()
+
+
+@pytest.mark.parametrize("key", ["login__read__timeout__ms", "login__connect__timeout__ms"])
+def test_silent_provider(key: str) -> None:
+    """Either timeout bounds the request. By default it would last 10 s."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/token"
+        began_s = time.monotonic()
+        with pytest.raises(ConfigError, match="timed out"):
+            Logins(url, **CREDENTIALS, **{key: "50", "login__retry__backoff__max__ms": "1"})
+        assert time.monotonic() - began_s < 5
+
+
+@pytest.mark.parametrize(
+    ("keys", "renewed_after_s"),
+    [
+        ({}, 800),
+        ({"sasl.login.refresh.window.factor": "0.5"}, 500),
+        ({"sasl.login.refresh.window.jitter": "0.25"}, 900),
+        ({"sasl.login.refresh.buffer.seconds": "600"}, 400),
+        ({"sasl.login.refresh.min.period.seconds": "650", "sasl.login.refresh.window.factor": "0.5"}, 650),
+    ],
+)
+def test_time_of_renewals(keys: dict[str, str], renewed_after_s: float) -> None:
+    """As Apache Kafka's ExpiringCredentialRefreshingLogin: of a token that lives for 1000 s."""
+    config = load(
+        overrides={"sasl.login.refresh.window.jitter": "0", "sasl.login.refresh.buffer.seconds": "50", **keys}
+    )
+    endpoint = TokenEndpoint("http://provider", "id", "secret", "", config.get)
+    with patch("random.random", return_value=0.4):
+        assert endpoint._renewal(50_000, 51_000) == 50_000 + renewed_after_s
 
 
 def test_token_is_renewed_before_it_ends(provider: Provider) -> None:
