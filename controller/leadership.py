@@ -20,7 +20,7 @@ from controller.metadata_retention import write_last_snapshot
 from controller.metadata_snapshot import SnapshotId, read_snapshot, snapshots_in
 from metadata import registration
 from metadata.bulk_records import Changes
-from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.features import METADATA_VERSION, unsupported_level
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.registration import NodeIdentity, feature_levels
@@ -160,12 +160,9 @@ def _check_formatted(directory: LogDirectory) -> None:
 
 
 def _check_features(path: str, levels: Mapping[str, int]) -> None:
-    for name, level in levels.items():
-        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
-        if name == METADATA_VERSION:
-            lowest, highest = MIN_METADATA_VERSION, MAX_METADATA_VERSION
-        if not lowest <= level <= highest:
-            raise DirectoryRefused(path, f"is at {name} {level}, and this broker knows {lowest} to {highest}")
+    unsupported = unsupported_level(levels)
+    if unsupported is not None:
+        raise DirectoryRefused(path, f"is at {unsupported}")
 
 
 def _check_voters(path: str, metadata_log: MetadataLog, node_id: int) -> None:

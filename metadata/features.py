@@ -74,6 +74,15 @@ _RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProx
 )
 
 
+def unsupported_level(levels: Mapping[str, int]) -> str | None:
+    """Return which of these levels this broker does not support, and what it does; None if it supports all."""
+    for name, level in levels.items():
+        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            return f"{name} {level}, and this broker knows {lowest} to {highest}"
+    return None
+
+
 def record_version(record_type: int, metadata_version: int) -> int:
     """Return the newest version of a record type that a cluster at this metadata.version may write."""
     for level, version in _RECORD_VERSIONS.get(record_type, ()):

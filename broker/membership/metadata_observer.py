@@ -8,6 +8,7 @@ from collections.abc import Callable
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel
 from broker.network.outbound_errors import OutboundError
+from metadata.features import unsupported_level
 from metadata.replay import ReplayError
 from protocol.client_session import Response
 from protocol.error_codes import ProtocolError
@@ -95,6 +96,10 @@ class MetadataObserver:
             self._metadata.advance(self._observer.high_watermark)
         except (ProtocolError, RecordsError, ReplayError, StorageError, OSError) as error:
             self._fail(f"the metadata log cannot be applied after offset {self._metadata.last_offset}: {error}")
+            return
+        unsupported = unsupported_level(self._metadata.image.features)
+        if unsupported is not None and self._metadata.is_current:  # an old log may begin below today's levels
+            self._fail(f"the cluster is at {unsupported}")
             return
         self._on_change()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from broker.network.listener import Listener
 from config import BrokerConfig
 from controller.endpoints import SECURITY_PROTOCOLS
-from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.features import SUPPORTED_FEATURES
 from protocol.messages.broker_registration import Feature
 from protocol.messages.broker_registration import Listener as RegisteredListener
 from protocol.schema import Struct
@@ -67,8 +67,7 @@ def _listeners(config: BrokerConfig, bound: Iterable[Listener]) -> list[Struct]:
 
 
 def _features() -> list[Struct]:
-    ranges = {**SUPPORTED_FEATURES, METADATA_VERSION: (MIN_METADATA_VERSION, MAX_METADATA_VERSION)}
     return [
         Feature(name=name, min_supported_version=lowest, max_supported_version=highest)
-        for name, (lowest, highest) in ranges.items()
+        for name, (lowest, highest) in SUPPORTED_FEATURES.items()
     ]

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from controller.formatting import quorum_of
+from metadata.features import METADATA_VERSION
+from metadata.framing import new_record
 from metadata.image import Endpoint
 from protocol.error_codes import ErrorCode
+from protocol.messages.broker_registration import BROKER_REGISTRATION
+from protocol.messages.cluster_metadata import FeatureLevelRecord
 from tests.integration.membership.fake_controller import NODE_ID, FakeController, fake_controller
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, OurBroker
@@ -84,6 +88,32 @@ def test_wait_for_a_controller_is_logged(tmp_path: Path) -> None:
 def test_no_active_controller(controller: FakeController, tmp_path: Path) -> None:
     controller.is_active = False
     assert "no controller answered for 1500 ms" in refused(tmp_path, controller.port)
+
+
+@pytest.mark.parametrize("level", [6, 34])
+def test_metadata_version_of_another_release(controller: FakeController, tmp_path: Path, level: int) -> None:
+    """Older or newer than this broker knows: it registers nowhere, and only the copy of the metadata log grows."""
+    with MemberBroker(tmp_path, controller.port) as member:
+        member.stop()
+
+    def others() -> dict[str, object]:
+        found = picture(tmp_path / "logs")
+        return {name: data for name, data in found.items() if not name.startswith("__cluster_metadata-0/")}
+
+    before, registrations = others(), len(controller.named(BROKER_REGISTRATION))
+    controller.write([new_record(30, FeatureLevelRecord, name=METADATA_VERSION, feature_level=level)])
+    line = refused(tmp_path, controller.port)
+    assert f"the cluster is at metadata.version {level}, and this broker knows 7 to 33" in line
+    assert others() == before
+    assert len(controller.named(BROKER_REGISTRATION)) == registrations
+
+
+def test_metadata_version_that_a_running_member_does_not_know(controller: FakeController, tmp_path: Path) -> None:
+    """Controllers refuse it while such a broker is registered. It ends, with one line."""
+    with MemberBroker(tmp_path, controller.port) as member:
+        controller.write([new_record(30, FeatureLevelRecord, name=METADATA_VERSION, feature_level=34)])
+        assert member.wait() != 0
+        assert member.output.count("the cluster is at metadata.version 34, and this broker knows 7 to 33") == 1
 
 
 @pytest.mark.parametrize(
