@@ -9,6 +9,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsAssignment, CreatePartitionsTopic
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableReplicaAssignment, CreatableTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.schema import Struct
 from tests.conformance.cluster.mixed_cluster import OURS, THEIRS, THIRD, MixedCluster
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
@@ -18,7 +19,7 @@ from tests.support.wire import WireClient
 _NOBODY = 99
 
 
-def created(cluster: MixedCluster, at: int, topic: CreatableTopic) -> tuple[int, str]:
+def created(cluster: MixedCluster, at: int, topic: Struct) -> tuple[int, str]:
     """Return the answer of a broker to a request for a topic: error code and message."""
     with WireClient(HOST, cluster[at].port) as client:
         (answer,) = client.call(CREATE_TOPICS, 7, topics=[topic]).topics
