@@ -145,7 +145,9 @@ class _Loading:
         #: Whether anything was repaired and must be forced to the disk.
         self.changed = False
         self.epochs = LeaderEpochs(self.fs, self.path, exists=LEADER_EPOCHS in sizes)
-        if self.epochs.damaged and LEADER_EPOCHS in sizes:
+        has_records = any(size for name, size in sizes.items() if name.endswith(LOG_SUFFIX))
+        # Apache Kafka leaves the file empty until the first epoch has a record
+        if self.epochs.damaged and LEADER_EPOCHS in sizes and (sizes[LEADER_EPOCHS] or has_records):
             directory.remarks.append(f"{self.epochs.path}: is damaged and was rebuilt from the records")
         self._open_segments(sizes)
 

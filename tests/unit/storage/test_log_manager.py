@@ -303,6 +303,22 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
     manager.close(T0)
 
 
+def test_empty_epochs_of_an_empty_log_are_no_damage(tmp_path: Path) -> None:
+    """Apache Kafka leaves such a file in each replica that has no record yet."""
+    manager = started(tmp_path)
+    for partition in range(2):
+        manager.create("t", partition, TOPIC_ID, LogConfig(), T0)
+    append(manager.logs["t", 1], batch())
+    manager.close(T0)
+    for partition in range(2):
+        (tmp_path / f"t-{partition}" / "leader-epoch-checkpoint").write_text("")
+    manager = started(tmp_path)
+    assert manager.directories[0].remarks == [
+        f"{tmp_path}/t-1/leader-epoch-checkpoint: is damaged and was rebuilt from the records"
+    ]
+    manager.close(T0)
+
+
 def test_invalid_checkpoint_lines_are_reported(tmp_path: Path) -> None:
     """The other lines count."""
     path, remarks = tmp_path / "checkpoint", []
