@@ -24,7 +24,7 @@ from tests.support.ports import free_port
 
 PAGE = "docs/guides/cluster.md"
 #: Values of the page that other machines have.
-_PLACES = {"log.dirs", "listeners", "advertised.listeners", "controller.quorum.bootstrap.servers", "node.id"}
+_PLACES = {"log.dirs", "listeners", "advertised.listeners", "controller.quorum.voters", "node.id"}
 COUNT = 50
 
 
