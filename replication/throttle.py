@@ -10,10 +10,13 @@ for longer, but not longer than its window counts.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 UNLIMITED = (1 << 63) - 1
 _ALL = "*"
+#: A partition, and a broker that has a replica of it.
+_PAIR = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 
 class ReplicationThrottle:
@@ -47,12 +50,15 @@ class ReplicationThrottle:
         self._rate = rate
 
     def set_replicas(self, topic: str, replicas: str) -> None:
-        """Take over a topic's list of throttled replicas, which was validated: `*`, or pairs with commas between."""
+        """Take over a topic's list of throttled replicas: `*`, or pairs with commas between. Others are left out.
+
+        Apache Kafka's controllers take anything behind `*,`.
+        """
         if replicas.strip() == _ALL:
             self._partitions[topic] = None
             return
-        pairs = [each.strip().partition(":") for each in replicas.split(",") if each.strip()]
-        own = frozenset(int(index) for index, _, broker in pairs if int(broker) == self._node_id)
+        pairs = [_PAIR.fullmatch(each.strip()) for each in replicas.split(",")]
+        own = frozenset(int(each[1]) for each in pairs if each is not None and int(each[2]) == self._node_id)
         if own:
             self._partitions[topic] = own
         else:

@@ -5,6 +5,7 @@ A metadata transaction is applied as a whole, when its end is committed (KIP-868
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from broker.membership.observed_log import ObservedMetadataLog
@@ -17,6 +18,8 @@ from metadata.loading import MetadataLoader
 from metadata.replacement import replace_image
 from metadata.snapshot import image_records
 from storage.log.partition_log import PartitionLog
+
+log = logging.getLogger(__name__)
 
 
 class CommittedMetadata:
@@ -125,8 +128,16 @@ class CommittedMetadata:
             if not self._loader.in_transaction:
                 self._applied_to, self._epoch, self._timestamp_ms = self._read_to, record.epoch, record.timestamp_ms
         if self._publish is not None and self._applied_to > before:
-            self._publish(self._loader.take_delta())
+            self._put_in_force(self._publish, self._loader.take_delta())
         return self._applied_to > before
+
+    @staticmethod
+    def _put_in_force(publish: Callable[[Delta], None], delta: Delta) -> None:
+        """Publish a change. As in Apache Kafka, one that fails is logged, and the broker goes on with the next."""
+        try:
+            publish(delta)
+        except Exception:
+            log.exception("A change of the metadata is not in force as a whole")
 
     def _feed(self, value: bytes) -> None:
         self._loader.feed(decode_record(value))
@@ -140,7 +151,7 @@ class CommittedMetadata:
         delta = replace_image(image, self._loader.image)
         self.image = self._loader.image = image
         if self._publish is not None:
-            self._publish(delta)
+            self._put_in_force(self._publish, delta)
 
     def _load(self, snapshot: Snapshot, end_offset: int) -> None:
         self._loader = MetadataLoader()

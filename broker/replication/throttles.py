@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from config.keys import DYNAMIC_ONLY_KEYS
 from metadata.image import ResourceType
 from replication.throttle import UNLIMITED, ReplicationThrottle
 
@@ -51,8 +52,9 @@ class ReplicationThrottles:
     def _rate(self, key: str) -> int:
         for name in (str(self._node_id), ""):
             text = self._image.config(ResourceType.BROKER, name).get(key)
-            if text is not None:
-                return int(text)
+            rate = None if text is None else DYNAMIC_ONLY_KEYS[key].read(text)  # controllers take any text
+            if isinstance(rate, int):
+                return rate
         return UNLIMITED
 
     def _take_topic(self, name: str) -> None:

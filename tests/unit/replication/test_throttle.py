@@ -69,7 +69,14 @@ def test_a_higher_rate_shortens_the_wait() -> None:
 
 @pytest.mark.parametrize(
     ("replicas", "applies"),
-    [("*", [True, True]), ("0:1,1:2", [True, False]), ("0:2", [False, False]), ("", [False, False])],
+    [
+        ("*", [True, True]),
+        ("0:1,1:2", [True, False]),
+        ("0:2", [False, False]),
+        ("", [False, False]),
+        ("*,0:1,x", [True, False]),
+        ("0:x,1:1", [False, True]),
+    ],
 )
 def test_the_replicas_of_a_topic(replicas: str, applies: list[bool]) -> None:
     throttle = limited()

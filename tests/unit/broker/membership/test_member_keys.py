@@ -248,3 +248,12 @@ def test_windows_of_replication_throttles(windows: str, size_s: str, counted_ms:
     throttle = ReplicationThrottles(config, image).leader
     throttle.record(1_000_000, 0)
     assert throttle.wait_ms(0) == counted_ms
+
+
+def test_a_throttle_that_is_no_number_is_left_out() -> None:
+    """Apache Kafka's controllers take any text. What holds for all brokers stays in force."""
+    image = MetadataImage()
+    for name, value in (("", "7"), ("1", "fast")):
+        fields = {"resource_type": ResourceType.BROKER, "resource_name": name, "name": LEADER_RATE, "value": value}
+        replay_all(image, [new_record(33, ConfigRecord, **fields)])
+    assert ReplicationThrottles(configured(node__id="1"), image).leader.rate == 7
