@@ -14,6 +14,7 @@ from pybroker.cli.client.assignments import (
     LEADER_REPLICAS,
     Assignment,
     Place,
+    Replica,
     brokers_of,
     name_of,
     names_of,
@@ -25,6 +26,14 @@ from pybroker.cli.client.assignments import (
     to_json,
 )
 from pybroker.cli.client.command import run
+from pybroker.cli.client.directory_moves import (
+    MOVE_RATE,
+    back,
+    find_locations,
+    find_states,
+    is_over,
+    start_moves,
+)
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
@@ -59,6 +68,12 @@ def command_line() -> ClientParser:
     done = parser.add_action("execute", _execute, "begin to move replicas as the file says")
     _add_file(done)
     done.add_argument("--throttle", type=positive, metavar="BYTES", help="most bytes per second between brokers")
+    done.add_argument(
+        "--replica-alter-log-dirs-throttle",
+        type=positive,
+        metavar="BYTES",
+        help="most bytes per second between log directories of a broker",
+    )
     done.add_argument("--additional", action="store_true", help="also while other partitions move")
     checked = parser.add_action("verify", _verify, "show whether the moves are complete, and then remove throttles")
     _add_file(checked)
@@ -125,12 +140,13 @@ def _generate(session: Session, options: argparse.Namespace) -> None:
     if options.json:
         print(to_json(proposed))
         return
-    print(f"Current partition replica assignment\n{to_json(current)}\n")
+    with session.administration() as client:
+        print(f"Current partition replica assignment\n{to_json(current, _directories(session, client, current))}\n")
     print(f"Proposed partition reassignment configuration\n{to_json(proposed)}")
 
 
 def _execute(session: Session, options: argparse.Namespace) -> None:
-    target = _target(options)
+    target, directories = _target(options)
     current = _current(session, {topic for topic, _ in target})
     for place in sorted(target.keys() - current.keys()):
         raise CommandError(f"there is no partition {name_of(place)}")
@@ -147,27 +163,31 @@ def _execute(session: Session, options: argparse.Namespace) -> None:
             )
         before = {place: current[place] for place in target}
         if not options.json:
-            print(f"Current partition replica assignment\n\n{to_json(before)}\n")
+            print(f"Current partition replica assignment\n\n{to_json(before, _directories(session, client, before))}\n")
             print("Save this to use as the --reassignment-json-file option during rollback")
         if options.throttle is not None:
             _throttle(session, before, target, options.throttle)
             if not options.json:
                 print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+        if options.replica_alter_log_dirs_throttle is not None:
+            _throttle_directories(session, directories, options)
         refused = _alter(client, target)
-    for place, reason in sorted(refused.items()):
-        raise CommandError(f"Error reassigning partition(s): {name_of(place)}: {reason}")
-    started = sorted(target)
-    if options.json:
-        show([{"topic": each[0], "partition": each[1], "replicas": target[each]} for each in started], as_json=True)
-    else:
-        print(f"Successfully started partition reassignment{'s' * (len(started) > 1)} for {names_of(started)}")
+        for place, reason in sorted(refused.items()):
+            raise CommandError(f"Error reassigning partition(s): {name_of(place)}: {reason}")
+        started = sorted(target)
+        if options.json:
+            show([{"topic": each[0], "partition": each[1], "replicas": target[each]} for each in started], as_json=True)
+        else:
+            print(f"Successfully started partition reassignment{'s' * (len(started) > 1)} for {names_of(started)}")
+        _move(client, directories, options)
 
 
 def _verify(session: Session, options: argparse.Namespace) -> None:
-    target = _target(options)
+    target, directories = _target(options)
     current = _current(session, {topic for topic, _ in target}, if_there=True)
     with session.administration() as client:
         moving = moves(client)
+        moved = find_states(client, directories)
     rows: list[dict[str, object]] = []
     lines = ["Status of partition reassignment:"]
     for place, replicas in sorted(target.items()):
@@ -175,11 +195,16 @@ def _verify(session: Session, options: argparse.Namespace) -> None:
         state, text = _state(name_of(place), replicas, found, moving.get(place))
         rows.append({"topic": place[0], "partition": place[1], "state": state, "replicas": found})
         lines.append(text)
+    for replica, (move, text) in moved.items():
+        topic, index, broker = replica
+        directory = directories[replica]
+        rows.append({"topic": topic, "partition": index, "broker": broker, "state": move.value, "directory": directory})
+        lines.append(text)
     if options.json:
         show(rows, as_json=True)
     else:
         print("\n".join(lines))
-    if not moving and not options.preserve_throttles:
+    if not moving and all(is_over(move) for move, _ in moved.values()) and not options.preserve_throttles:
         _clear_throttles(session, {topic for topic, _ in target.keys() & current.keys()}, options)
 
 
@@ -200,19 +225,23 @@ def _state(name: str, wanted: list[int], found: list[int] | None, move: Move | N
 
 
 def _cancel(session: Session, options: argparse.Namespace) -> None:
-    target = _target(options)
+    target, directories = _target(options)
     with session.administration() as client:
         active = sorted(moves(client).keys() & target.keys())
         refused = _alter(client, dict.fromkeys(active)) if active else {}
         left = moves(client) if active else {}
-    for place, reason in sorted(refused.items()):
-        raise CommandError(f"Error cancelling partition reassignment for {name_of(place)}: {reason}")
-    if options.json:
-        show(({"topic": topic, "partition": index, "cancelled": True} for topic, index in active), as_json=True)
-    elif active:
-        print(f"Successfully cancelled partition reassignment{'s' * (len(active) > 1)} for: {names_of(active)}")
-    else:
-        print("None of the specified partition reassignments are active.")
+        for place, reason in sorted(refused.items()):
+            raise CommandError(f"Error cancelling partition reassignment for {name_of(place)}: {reason}")
+        if options.json:
+            show(({"topic": topic, "partition": index, "cancelled": True} for topic, index in active), as_json=True)
+        elif active:
+            print(f"Successfully cancelled partition reassignment{'s' * (len(active) > 1)} for: {names_of(active)}")
+        else:
+            print("None of the specified partition reassignments are active.")
+        returning = back(client, directories)
+        _move(client, returning, options)
+        if directories and not returning and not options.json:
+            print("None of the specified partition moves are active.")
     if not left and not options.preserve_throttles:
         _clear_throttles(session, {topic for topic, _ in target}, options)
 
@@ -220,7 +249,7 @@ def _cancel(session: Session, options: argparse.Namespace) -> None:
 # -- the cluster -------------------------------------------------------------------------------------------------------
 
 
-def _target(options: argparse.Namespace) -> Assignment:
+def _target(options: argparse.Namespace) -> tuple[Assignment, dict[Replica, str]]:
     path = options.reassignment_json_file or options.file
     if path is None:
         raise UsageError("which file?")
@@ -232,6 +261,14 @@ def _current(session: Session, names: Iterable[str], *, if_there: bool = False) 
 
     found = describe(session, sorted(set(names)), if_there=if_there)
     return {(topic.name, each.id): [node.id for node in each.replicas] for topic in found for each in topic.partitions}
+
+
+def _directories(session: Session, client: Administration, current: Assignment) -> dict[Replica, str]:
+    """Return the log directories of replicas, to go back to, as far as their brokers are there."""
+    alive = {node.id for node in session.cluster.nodes}
+    replicas = [(*place, each) for place, all_of_it in current.items() for each in all_of_it if each in alive]
+    found = find_locations(client, replicas)
+    return {replica: location.current for replica, location in found.items() if location.current is not None}
 
 
 def moves(client: Administration) -> dict[Place, Move]:
@@ -256,6 +293,13 @@ def _alter(client: Administration, target: Mapping[Place, Sequence[int] | None])
     }
 
 
+def _move(client: Administration, directories: Mapping[Replica, str], options: argparse.Namespace) -> None:
+    """Begin moves between log directories. A new replica is there once its reassignment has begun."""
+    lines = start_moves(client, directories, options.timeout)
+    if lines and not options.json:
+        print("\n".join(lines))
+
+
 # -- throttles ---------------------------------------------------------------------------------------------------------
 
 
@@ -267,10 +311,18 @@ def _throttle(session: Session, before: Assignment, target: Assignment, bytes_pe
             _set(session, "TOPIC", topic, values)
 
 
+def _throttle_directories(session: Session, directories: Mapping[Replica, str], options: argparse.Namespace) -> None:
+    bytes_per_s = options.replica_alter_log_dirs_throttle
+    for broker in sorted({broker for _, _, broker in directories}):
+        _set(session, "BROKER", str(broker), {MOVE_RATE: str(bytes_per_s)})
+    if directories and not options.json:
+        print(f"The replica-alter-dir throttle limit was set to {bytes_per_s} B/s")
+
+
 def _clear_throttles(session: Session, topics: Iterable[str], options: argparse.Namespace) -> None:
     brokers = sorted(node.id for node in session.cluster.nodes)
     for broker in brokers:
-        _set(session, "BROKER", str(broker), {LEADER_RATE: None, FOLLOWER_RATE: None})
+        _set(session, "BROKER", str(broker), {LEADER_RATE: None, FOLLOWER_RATE: None, MOVE_RATE: None})
     for topic in sorted(topics):
         _set(session, "TOPIC", topic, {LEADER_REPLICAS: None, FOLLOWER_REPLICAS: None})
     if not options.json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from protocol.records.crc32c import crc32c
 from tests.conformance.test_cluster_guide import PlainController, WatchedMember, member, run
 from tests.integration.membership.kafka_nodes import QUIET
 from tests.integration.membership.replica_verification import differences_by_kafka, differences_by_us
-from tests.support.brokers import CLUSTER_ID, HOST
+from tests.support.brokers import CLUSTER_ID, HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.wire import WireClient
@@ -39,7 +39,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WatchedMe
         ]
 
 
-def tool(brokers: list[WatchedMember], main: str, *arguments: str) -> str:
+def tool(brokers: Sequence[RunningBroker], main: str, *arguments: str) -> str:
     """Run a tool of Apache Kafka; return its output."""
     words = ["--bootstrap-server", ",".join(each.bootstrap for each in brokers), *arguments]
     done = subprocess.run(
@@ -72,7 +72,7 @@ def test_replicas_move_with_a_throttle(brokers: list[WatchedMember], tmp_path: P
     assert "There is no active reassignment of partition moved-0, but replica set is 1,2 rather than 3,2." in before
 
     started = run(f"pybroker reassign execute {file} --throttle 100000000", brokers)
-    assert '{"topic":"moved","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}' in started
+    assert '{"topic":"moved","partition":0,"replicas":[1,2],"log_dirs":["/' in started
     assert "Successfully started partition reassignments for moved-0,moved-1\n" in started
     eventually(lambda: replicas_of(brokers, "moved"), equal_to=["3,2", "2,3"], timeout_s=60)
 

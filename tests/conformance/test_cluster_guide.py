@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.conformance.test_guides import blocks_of
 from tests.conformance.test_membership import KafkaController
 from tests.integration.membership.kafka_nodes import QUIET, SECURED
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import HOST
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
@@ -84,7 +84,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WatchedMe
         ]
 
 
-def run(command: str, brokers: list[WatchedMember]) -> str:
+def run(command: str, brokers: Sequence[RunningBroker]) -> str:
     """Run a line of the page; return its output."""
     words = [*command.split()[1:], "--bootstrap-server", ",".join(each.bootstrap for each in brokers)]
     done = subprocess.run([sys.executable, "-m", "pybroker", *words], capture_output=True, text=True, timeout=60)

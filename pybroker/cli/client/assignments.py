@@ -9,14 +9,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from pybroker.cli.client.errors import UsageError
 from pybroker.text_files import UnreadableText, file_bytes, utf8_text
 
 Place: TypeAlias = tuple[str, int]
+#: A partition at a broker.
+Replica: TypeAlias = tuple[str, int, int]
 #: The replicas of each partition, the preferred leader first.
 Assignment: TypeAlias = dict[Place, list[int]]
+
+#: In a file: the broker chooses the log directory of a replica.
+ANY_DIRECTORY = "any"
 
 #: Kafka's keys of throttles: of topics, with the replicas to slow down, and of brokers, with bytes per second.
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -31,29 +37,38 @@ def read_plan(path: Path) -> str:
         raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def parse_assignment(text: str) -> Assignment:
-    """Return the assignment in a file with Kafka's JSON. Raises UsageError.
+def parse_assignment(text: str) -> tuple[Assignment, dict[Replica, str]]:
+    """Return the assignment in a file with Kafka's JSON, and the log directories that are not `any`.
 
-    Log directories other than `any` are rejected: `kafka-reassign-partitions` moves replicas between directories.
+    Raises UsageError.
     """
     found: Assignment = {}
+    placed: dict[Replica, str] = {}
     for entry in _entries(text, "partitions"):
         try:
             place = str(entry["topic"]), int(entry["partition"])
             replicas = [int(each) for each in entry["replicas"]]
-            directories = [str(each) for each in entry.get("log_dirs", ())]
+            directories = [str(each) for each in entry.get("log_dirs") or [ANY_DIRECTORY] * len(replicas)]
         except (KeyError, TypeError, ValueError):
             raise UsageError(f"a partition lacks topic, partition or replicas: {json.dumps(entry)}") from None
         if place in found:
             raise UsageError(f"Partition reassignment contains duplicate entries for {name_of(place)}")
         if not replicas or len(set(replicas)) < len(replicas):
             raise UsageError(f"Partition replica lists may not contain duplicate entries or be empty: {name_of(place)}")
-        if any(each != "any" for each in directories):
-            raise UsageError(f"{name_of(place)}: log_dirs is not supported: only any")
+        if len(directories) != len(replicas):
+            raise UsageError(
+                f"Size of replicas list {replicas} is different from size of log dirs list"
+                f" [{', '.join(directories)}] for partition {name_of(place)}"
+            )
         found[place] = replicas
+        placed |= {
+            (*place, broker): directory
+            for broker, directory in zip(replicas, directories, strict=True)
+            if directory != ANY_DIRECTORY
+        }
     if not found:
         raise UsageError("Partition reassignment list cannot be empty")
-    return found
+    return found, placed
 
 
 def parse_topics(text: str) -> list[str]:
@@ -93,10 +108,17 @@ def _entries(text: str, field: str) -> list[Any]:
     return entries
 
 
-def to_json(assignment: Mapping[Place, Sequence[int]]) -> str:
-    """Return the JSON of an assignment, as Kafka's tool prints it."""
+def to_json(
+    assignment: Mapping[Place, Sequence[int]], directories: Mapping[Replica, str] = MappingProxyType({})
+) -> str:
+    """Return the JSON of an assignment, as Kafka's tool prints it. Args: `directories` are those that are known."""
     partitions = [
-        {"topic": topic, "partition": index, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
+        {
+            "topic": topic,
+            "partition": index,
+            "replicas": list(replicas),
+            "log_dirs": [directories.get((topic, index, each), ANY_DIRECTORY) for each in replicas],
+        }
         for (topic, index), replicas in sorted(assignment.items())
     ]
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))

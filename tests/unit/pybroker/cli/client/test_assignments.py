@@ -28,9 +28,16 @@ def assignment(partitions: int, factor: int) -> Assignment:
 
 def test_a_file_of_kafka_is_read_and_written() -> None:
     text = '{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[2,3],"log_dirs":["any","any"]}]}'
-    assert parse_assignment(text) == {("orders", 1): [2, 3]}
-    assert to_json(parse_assignment(text)) == text
+    assert parse_assignment(text) == ({("orders", 1): [2, 3]}, {})
+    assert to_json(parse_assignment(text)[0]) == text
     assert parse_topics('{"topics":[{"topic":"orders"}],"version":1}') == ["orders"]
+
+
+def test_log_directories_of_replicas_are_read() -> None:
+    """Of those whose broker does not choose."""
+    entry = {"topic": "t", "partition": 3, "replicas": [1, 2, 4], "log_dirs": ["/a", "any", "/b"]}
+    _, directories = parse_assignment(json.dumps({"version": 1, "partitions": [entry]}))
+    assert directories == {("t", 3, 1): "/a", ("t", 3, 4): "/b"}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ def test_a_file_of_kafka_is_read_and_written() -> None:
         ([{"topic": "t", "partition": 0}], "lacks topic, partition or replicas"),
         ([{"topic": "t", "partition": 0, "replicas": [1, 1]}], "may not contain duplicate entries"),
         ([{"topic": "t", "partition": 0, "replicas": []}], "be empty"),
-        ([{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}], "log_dirs is not supported"),
+        ([{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d", "/e"]}], r"\[/d, /e\] for partition t-0"),
         ([{"topic": "t", "partition": 0, "replicas": [1]}] * 2, "duplicate entries for t-0"),
         ({}, "list partitions"),
     ],
