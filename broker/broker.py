@@ -350,7 +350,7 @@ class Broker(ABC):
 
     async def _close_data(self, data: OpenedData, mark_clean: bool) -> None:
         self._stopping = True
-        if hasattr(self, "background"):
+        if hasattr(self, "moves"):  # the last of these parts
             self.cleaner.close()
             self.moves.close()
             self.opening.stop()

@@ -181,6 +181,12 @@ def test_controllers_speak_another_security_protocol(controller: FakeController,
     assert "Check that they run, and that SSL is the protocol of their listener CONTROLLER" in line
 
 
+def test_start_that_fails_before_all_parts_exist(controller: FakeController, tmp_path: Path) -> None:
+    """The selector is found unusable once the cluster is known."""
+    line = refused(tmp_path, controller.port, replica_selector_class="com.example.Selector")
+    assert "com.example.Selector: classes are not supported" in line
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -251,7 +251,7 @@ def test_windows_of_replication_throttles(windows: str, size_s: str, counted_ms:
 
 
 def test_a_throttle_that_is_no_number_is_left_out() -> None:
-    """Apache Kafka's controllers take any text. What holds for all brokers stays in force."""
+    """Apache Kafka's controllers take any text. The rate of all brokers stays in force."""
     image = MetadataImage()
     for name, value in (("", "7"), ("1", "fast")):
         fields = {"resource_type": ResourceType.BROKER, "resource_name": name, "name": LEADER_RATE, "value": value}
