@@ -100,6 +100,8 @@ class Request(NamedTuple):
 class Observer:
     """The observer of one broker. Endpoints of `bootstrap` are controller.quorum.bootstrap.servers.
 
+    `leader_epoch` begins with the last one that this broker knows from before.
+
     `high_watermark` is -1 until it is known.
     """
 
@@ -111,6 +113,7 @@ class Observer:
         bootstrap: Sequence[Endpoint],
         log: ObservedLog,
         limits: ObserverLimits = _DEFAULT_LIMITS,
+        leader_epoch: int = 0,
     ) -> None:
         self._limits = limits
         self._node_id = node_id
@@ -121,7 +124,7 @@ class Observer:
         self._log = log
         self.state = ObserverState.UNATTACHED
         self.leader_id = NO_LEADER
-        self.leader_epoch = 0
+        self.leader_epoch = leader_epoch
         self.endpoint: Endpoint | None = None
         self.high_watermark = _UNKNOWN_HIGH_WATERMARK
         self.due_ms = 0

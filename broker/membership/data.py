@@ -13,6 +13,7 @@ from broker.startup.log_dirs import StartDirectories, inspect_directories
 from broker.startup.missing_partitions import Missing, check_unformatted, find_missing, still_missing
 from broker.startup.node import found_properties, load_logs, log_damage_report
 from config import BrokerConfig
+from config.membership import voter_ids
 from controller.formatting import id_bytes, id_text
 from controller.leadership import open_metadata_log
 from metadata.features import DIRECTORIES_LEVEL
@@ -104,7 +105,7 @@ class MemberData:
     def open_metadata(self, now_ms: Callable[[], int]) -> ObservedMetadataLog:
         """Open the metadata log. Raises the storage's errors."""
         partition_log = open_metadata_log(self._directories.metadata, self._config, self._now_ms)
-        self.metadata_log = ObservedMetadataLog(partition_log, now_ms)
+        self.metadata_log = ObservedMetadataLog(partition_log, now_ms, voter_ids(self._config.values))
         return self.metadata_log
 
     @property

@@ -7,7 +7,7 @@ until then the image is that of the newest snapshot.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from controller.metadata_snapshot import (
     snapshots_in,
     write_snapshot,
 )
-from controller.quorum_state import QuorumState, write_quorum_state
+from controller.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from protocol.error_codes import ProtocolError
 from protocol.records.batch import iter_batches
 from protocol.records.control import control_type
@@ -48,11 +48,14 @@ class ObservedMetadataLog:
     """The log that `replication.observing` writes. `quorum` has the voters as far as records were read.
 
     `snapshot_id` is the newest snapshot; (0, 0) without one. `on_snapshot` is called with each that the leader sends.
-    `bytes_since_snapshot` counts what was read since then.
+    `bytes_since_snapshot` counts what was read since then. `static_voters` are those of controller.quorum.voters.
     """
 
-    def __init__(self, partition_log: PartitionLog, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, partition_log: PartitionLog, now_ms: Callable[[], int], static_voters: Collection[int] = ()
+    ) -> None:
         self.partition_log = partition_log
+        self._static_voters = tuple(sorted(static_voters))
         self.quorum = Quorum()
         self.snapshot_id = SnapshotId(0, 0)
         self.bytes_since_snapshot = 0
@@ -108,13 +111,29 @@ class ObservedMetadataLog:
     def store_leader(self, leader_id: int, epoch: int) -> None:
         """Write the file quorum-state, as observers of Apache Kafka do. It may start on this directory.
 
-        Where the log does not name the voters (kraft.version 0), Apache Kafka has them from its configuration, and
-        begins without the file. Raises OSError.
+        Where the log does not name the voters (kraft.version 0), the file has those of the configuration. Raises
+        OSError.
         """
-        if self.quorum.kraft_version and (leader_id, epoch) != self._stored_leader:
-            state = QuorumState(version=1, leader_id=leader_id, leader_epoch=epoch)
-            write_quorum_state(self._fs, self.partition_log.path, state)
-            self._stored_leader = leader_id, epoch
+        if (leader_id, epoch) == self._stored_leader:
+            return
+        if self.quorum.kraft_version:
+            state = QuorumState(1, leader_id, epoch)
+        else:
+            state = QuorumState(0, leader_id, epoch, self._static_voters)
+        write_quorum_state(self._fs, self.partition_log.path, state)
+        self._stored_leader = leader_id, epoch
+
+    def last_leader_epoch(self) -> int:
+        """Return the leader epoch that the file and the log know. A leader of an earlier one is not followed.
+
+        Apache Kafka ends at a damaged file. Here the log is enough, as it is without the file.
+        """
+        try:
+            stored = read_quorum_state(self._fs, self.partition_log.path)
+        except (CorruptFile, OSError) as error:
+            log.warning("The leader epoch is taken from the metadata log: %s", error)
+            stored = None
+        return max(self.latest_epoch, stored.leader_epoch if stored is not None else 0)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

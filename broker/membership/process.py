@@ -184,6 +184,7 @@ class MemberProcess(CoordinatingMember):
 
     async def _observe(self, data: MemberData, cluster_id: str) -> None:
         """Follow the metadata log up to its committed end."""
+        epoch = await self.loop.run_in_executor(None, data.metadata_log.last_leader_epoch)
         core = Observer(
             self.config.node_id,
             cluster_id,
@@ -191,6 +192,7 @@ class MemberProcess(CoordinatingMember):
             bootstrap_endpoints(self.config),
             data.metadata_log,
             observer_limits(self.config),
+            epoch,
         )
         timeout_ms = self.config.get_int("controller.quorum.request.timeout.ms")
         self._observer = MetadataObserver(

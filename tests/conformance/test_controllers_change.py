@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -83,3 +85,16 @@ def test_frozen_controller(member: MemberBroker, voters: dict[int, Voter]) -> No
     finally:
         os.kill(voters[first].pid, signal.SIGCONT)
     create(member)
+
+
+def test_member_writes_down_who_leads(member: MemberBroker, voters: dict[int, Voter]) -> None:
+    """As the voters do, with their ids, which the log does not have (kraft.version 0)."""
+
+    def written(directory: Path) -> list[object]:
+        (path,) = directory.glob("*/__cluster_metadata-0/quorum-state")
+        state = json.loads(path.read_bytes())
+        voter_ids = sorted(each["voterId"] for each in state["currentVoters"])
+        return [voter_ids, *(state[each] for each in ("leaderId", "leaderEpoch", "data_version"))]
+
+    leading = voters[leader(member)]
+    eventually(lambda: written(member.directory) == written(leading.directory))

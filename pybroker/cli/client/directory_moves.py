@@ -29,7 +29,7 @@ class Location(NamedTuple):
 
 
 class MoveState(Enum):
-    """What has become of a move."""
+    """The state of a move."""
 
     COMPLETE = "complete"
     MOVING = "moving"

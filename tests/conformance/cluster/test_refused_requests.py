@@ -41,7 +41,7 @@ def test_more_replicas_than_brokers(cluster: MixedCluster) -> None:
 
 
 def test_replicas_on_a_broker_that_is_not_registered(cluster: MixedCluster) -> None:
-    """Of a new topic, and of a partition that is added."""
+    """The controller refuses a new topic and a new partition alike."""
     placed = CreatableReplicaAssignment(partition_index=0, broker_ids=[OURS, _NOBODY])
     wanted = CreatableTopic(name=uuid.uuid4().hex, num_partitions=-1, replication_factor=-1, assignments=[placed])
     answers = [created(cluster, at, wanted) for at in (OURS, THEIRS)]

@@ -137,6 +137,18 @@ def test_first_request_is_that_of_an_observer() -> None:
     assert asked.high_watermark == -1
 
 
+def test_epoch_from_before_a_restart() -> None:
+    """A leader of an earlier one is not followed, that of the same epoch is."""
+    stage = Stage()
+    stage.observer = Observer(3, "cluster", bytes(16), [FIRST, SECOND], stage.log, leader_epoch=4)
+    assert stage.request().body.topics[0].partitions[0].current_leader_epoch == 4
+    stage.observer.failed(stage.now)
+    stage.answer(error_code=ErrorCode.FENCED_LEADER_EPOCH, leader=(100, 3))
+    assert stage.state() is ObserverState.UNATTACHED
+    stage.answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=(100, 4))
+    assert stage.state() is ObserverState.FETCHING
+
+
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER])
 def test_leader_is_learnt_from_an_error(code: ErrorCode) -> None:
     stage = Stage()

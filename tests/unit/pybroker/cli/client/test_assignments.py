@@ -34,7 +34,7 @@ def test_a_file_of_kafka_is_read_and_written() -> None:
 
 
 def test_log_directories_of_replicas_are_read() -> None:
-    """Of those whose broker does not choose."""
+    """The broker chooses the others."""
     entry = {"topic": "t", "partition": 3, "replicas": [1, 2, 4], "log_dirs": ["/a", "any", "/b"]}
     _, directories = parse_assignment(json.dumps({"version": 1, "partitions": [entry]}))
     assert directories == {("t", 3, 1): "/a", ("t", 3, 4): "/b"}
