@@ -50,10 +50,7 @@ class ReplicationThrottle:
         self._rate = rate
 
     def set_replicas(self, topic: str, replicas: str) -> None:
-        """Take over a topic's list of throttled replicas: `*`, or pairs with commas between. Others are left out.
-
-        Apache Kafka's controllers take anything behind `*,`.
-        """
+        """Take over a topic's list of throttled replicas: `*`, or pairs with commas between. Others are left out."""
         if replicas.strip() == _ALL:
             self._partitions[topic] = None
             return
