@@ -6,9 +6,11 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError
@@ -18,7 +20,7 @@ from pybroker.cli.option_values import natural, positive
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
-    from pybroker.cli.client.session import Place, Session
+    from pybroker.cli.client.session import FoundOffsets, Place, Session
 
 _EXAMPLES = """\
 examples:
@@ -30,6 +32,13 @@ _ANY_REPLICA = -2
 #: The last version of Fetch in which topics have names.
 _VERSION = 12
 _PAUSE_S = 0.1
+#: Errors of a partition whose leader changes.
+_LEADER_CHANGES = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,8 +66,8 @@ def _verify(session: Session, options: argparse.Namespace) -> None:
     replicas = _replicas(session, options.topics_include)
     if not replicas:
         raise CommandError("no topic has such a name that the user is authorized to describe")
-    begins = session.ends(replicas) if options.from_end else session.starts(replicas)
-    wanted = None if options.watch else session.ends(replicas)
+    begins = _offsets(session, session.found_ends if options.from_end else session.found_starts, replicas)
+    wanted = None if options.watch else _offsets(session, session.found_ends, replicas)
     with session.administration() as client:
         verification = _Verification(client, options, replicas, begins)
         verification.run(wanted, session.timeout_s)
@@ -75,6 +84,21 @@ def _replicas(session: Session, included: re.Pattern[str]) -> dict[Place, list[i
         if included.fullmatch(name)
         for index, partition in sorted(topic.partitions.items())
     }
+
+
+def _offsets(
+    session: Session, look_up: Callable[[Iterable[Place]], FoundOffsets], places: Iterable[Place]
+) -> dict[Place, int]:
+    """Return an offset of each partition; wait for those whose leader changes. Raises CommandError."""
+    deadline = time.monotonic() + session.timeout_s
+    while True:
+        found = look_up(places)
+        if not found.errors:
+            return found.offsets
+        error = next((each for each in found.errors.values() if each.error_code not in _LEADER_CHANGES), None)
+        if error is not None or time.monotonic() > deadline:
+            raise error or next(iter(found.errors.values()))
+        time.sleep(_PAUSE_S)
 
 
 class _Verification:
@@ -156,7 +180,12 @@ class _Verification:
             rack_id="",
             max_version=_VERSION,
         )
-        for topic in self._client.send(request, broker_id).responses:
+        try:
+            answer = self._client.send(request, broker_id)
+        except CommandError as error:  # it may start just now: `run` bounds how long nothing moves
+            self._trouble = f"broker {broker_id} does not answer: {error}"
+            return
+        for topic in answer.responses:
             for each in topic.partitions:
                 place = topic.topic, each.partition_index
                 if each.error_code:

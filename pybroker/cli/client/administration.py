@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError as KafkaErrorCode
 from kafka import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import BrokerResponseError, KafkaError, UnknownBrokerIdError
 from kafka.protocol.metadata import CoordinatorType
 
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -46,6 +47,8 @@ class Administration:
         try:
             return connections.run(connections.send, request, node)
         except KafkaError as error:
+            if isinstance(error, UnknownBrokerIdError):  # it may have come since: a later request finds it
+                connections.cluster.request_update()
             raise _failed(error) from None
 
     def transaction_coordinator(self, transactional_id: str) -> int:
@@ -88,7 +91,9 @@ def administration(session: Session) -> Iterator[Administration]:
 def _failed(error: KafkaError, about: str = "") -> CommandError:
     """Return an error as one line, with the meaning of the broker's error code instead of kafka-python's text."""
     message = error.description if isinstance(error, BrokerResponseError) else " ".join(map(str, error.args))
-    return _one_line(message or type(error).__name__, about, getattr(error, "errno", None))
+    if not re.search("[a-z]", message, re.IGNORECASE):  # such as the number of a node to which there is no connection
+        message = " ".join([type(error).__name__, message])
+    return _one_line(message, about, getattr(error, "errno", None))
 
 
 def _one_line(text: str, about: str, error_code: int | None) -> CommandError:

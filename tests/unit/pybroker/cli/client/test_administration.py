@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaTimeoutError, TransactionalIdNotFoundError
+from kafka.errors import KafkaTimeoutError, NodeNotReadyError, TransactionalIdNotFoundError, UnknownBrokerIdError
 
 from pybroker.cli.client import administration
 from pybroker.cli.client.administration import Administration
@@ -38,6 +38,7 @@ def raising(error: Exception) -> Callable[..., Any]:
         (TransactionalIdNotFoundError("Request failed for 'x'."), "The transactionalId could not be found", 105),
         (KafkaTimeoutError("no\nanswer"), "no answer", None),
         (KafkaTimeoutError(), "KafkaTimeoutError", None),
+        (NodeNotReadyError(2), "NodeNotReadyError 2", None),
     ],
 )
 def test_errors_are_one_line_with_their_object(
@@ -51,6 +52,15 @@ def test_errors_are_one_line_with_their_object(
         client.send("request")
     assert (str(asked.value), str(sent.value)) == (f"x: {expected}", expected)
     assert asked.value.error_code == code
+
+
+def test_unknown_broker_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have started after the client connected."""
+    client, updates = connected(monkeypatch, raising(UnknownBrokerIdError(2))), []
+    client._client._manager.cluster = SimpleNamespace(request_update=lambda: updates.append(1))
+    with pytest.raises(CommandError, match="UnknownBrokerIdError 2"):
+        client.send("request", 2)
+    assert updates
 
 
 @pytest.mark.parametrize(("message", "expected"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
