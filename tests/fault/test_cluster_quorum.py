@@ -8,10 +8,9 @@ import pytest
 
 from tests.fault.cluster.changing_quorum import changing_cluster
 from tests.fault.cluster.faults import frozen
-from tests.fault.test_cluster import SESSION_MS, check_end, go_on
-from tests.integration.membership.kafka_nodes import SESSION_MS as BROKER_SESSION_MS
+from tests.fault.cluster.load import check_end, cluster_load, go_on
+from tests.integration.membership.kafka_nodes import SESSION_MS
 from tests.support.history import History
-from tests.support.history_load import stock_load
 
 pytestmark = pytest.mark.full_size  # four controllers of Apache Kafka
 
@@ -22,15 +21,7 @@ OURS, LAST = 2, 3
 def test_voters_change_under_load(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
     """One voter becomes three, the first one leaves, and a member starts again that has never heard of the others."""
     with changing_cluster(tmp_path_factory.mktemp, VOTERS, known=2, theirs=1, ours=2) as running:
-        load = stock_load(
-            running.brokers[1],
-            history,
-            bootstrap=running.bootstrap,
-            session_ms=SESSION_MS,
-            least_s=0.02,
-            replicas=3,
-            are_ready=lambda: running.wait_for_all_in_sync("plain", "moved"),
-        )
+        load = cluster_load(running, history)
         go_on(running, load)
         running.add_voter(102, at=OURS)
         running.add_voter(103, at=LAST)
@@ -40,7 +31,7 @@ def test_voters_change_under_load(tmp_path_factory: pytest.TempPathFactory, hist
         go_on(running, load)
         assert running.voters(OURS) == running.voters(LAST) == [102, 103]
         with frozen(running.controllers[102]):  # the other one is no majority
-            time.sleep(BROKER_SESSION_MS / 1000 * 2)
+            time.sleep(SESSION_MS / 1000 * 2)
         go_on(running, load)
         running.add_voter(104, at=LAST)
         running.controllers[103].kill()
