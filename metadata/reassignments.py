@@ -64,9 +64,10 @@ def _record(image: MetadataImage, topic_id: bytes, index: int, fields: dict[str,
 
 
 def _reassignment(partition: PartitionRegistration, replicas: Replicas) -> Wanted:
+    """Replace the current reassignment, too: a replica that it added stays one that is added, if it is wanted."""
     removing = tuple(sorted(set(partition.replicas) - set(replicas)))
-    adding = tuple(sorted(set(replicas) - set(partition.replicas)))
-    return Wanted(replicas=replicas + removing, removing=removing or None, adding=adding or None)
+    old = without(partition.replicas, partition.adding_replicas)
+    return Wanted(replicas=replicas + removing, removing=removing, adding=tuple(sorted(set(replicas) - set(old))))
 
 
 def _cancellation(partition: PartitionRegistration, name: str, index: int) -> Wanted:

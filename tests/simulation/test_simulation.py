@@ -15,8 +15,8 @@ from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
-#: They take about 10 s of CPU. Larger numbers: `make simulate`.
-SCHEDULES = scaled(1_000)
+#: They take some 35 s of CPU. Larger numbers: `make simulate`.
+SCHEDULES = scaled(4_000)
 ROOT = Path(__file__).parents[2]
 
 

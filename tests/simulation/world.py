@@ -268,9 +268,7 @@ class World(Transport):
         return self.controller.prefer((TOPIC, partition), broker_id)
 
     def reassign(self, partition: int, *replicas: int) -> bool:
-        """AlterPartitionReassignments. As in Apache Kafka, one that drops a replica which is being added never ends."""
-        if not set(self.controller.image.partitions[TOPIC, partition].adding_replicas) <= set(replicas):
-            return False
+        """AlterPartitionReassignments, also while another one is in progress."""
         return self.controller.reassign((TOPIC, partition), replicas)
 
     def cancel(self, partition: int) -> bool:

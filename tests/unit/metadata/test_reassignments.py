@@ -89,6 +89,19 @@ def test_cancelled(image: MetadataImage):
     assert not after.is_reassigning
 
 
+def test_another_reassignment_replaces_the_current_one(image: MetadataImage):
+    """A replica that shall no longer be added leaves at once, and one that shall stay after all stays."""
+    alter(image, (1, 2, 3))
+    assert partition(image).adding_replicas == (3,)
+    assert alter(image, (1, 2)) == (ErrorCode.NONE, None)
+    assert (partition(image).replicas, partition(image).is_reassigning) == ((1, 2), False)
+
+    alter(image, (3, 2))
+    assert alter(image, (1, 2, 3)) == (ErrorCode.NONE, None)
+    now = partition(image)
+    assert (now.replicas, now.adding_replicas, now.removing_replicas) == ((1, 2, 3), (3,), ())
+
+
 def test_not_cancelled_if_only_new_replicas_are_in_sync(image: MetadataImage):
     """Going back would lose committed records."""
     partition(image, replicas=(3, 2, 1), adding_replicas=(3,), removing_replicas=(1,), isr=(3,), leader=3)
