@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError
-
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.options import ClientParser
@@ -32,13 +30,6 @@ _ANY_REPLICA = -2
 #: The last version of Fetch in which topics have names.
 _VERSION = 12
 _PAUSE_S = 0.1
-#: Errors of a partition whose leader changes.
-_LEADER_CHANGES = {
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,10 +86,22 @@ def _offsets(
         found = look_up(places)
         if not found.errors:
             return found.offsets
-        error = next((each for each in found.errors.values() if each.error_code not in _LEADER_CHANGES), None)
+        error = next((each for each in found.errors.values() if not _leader_changes(each)), None)
         if error is not None or time.monotonic() > deadline:
             raise error or next(iter(found.errors.values()))
         time.sleep(_PAUSE_S)
+
+
+def _leader_changes(error: CommandError) -> bool:
+    """Return whether the partition of this error changes its leader."""
+    from confluent_kafka import KafkaError
+
+    return error.error_code in (
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    )
 
 
 class _Verification:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from pybroker.cli.commands import usage
+from pybroker.cli.commands import COMMANDS, usage
 from tools import completion, man_page
 from tools.command_lines import CommandLine, Option, command_lines
+
+#: Modules that only extras install.
+EXTRAS = (
+    "confluent_kafka",
+    "cryptography",
+    "jinja2",
+    "jwt",
+    "kafka",
+    "prometheus_client",
+    "pyarrow",
+    "pyspark",
+    "starlette",
+    "uvicorn",
+    "yaml",
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +63,14 @@ def test_scripts_of_other_shells_are_valid(commands: list[CommandLine]) -> None:
                 assert all(name.lstrip("-") in script for name in option.names)
         if (program := shutil.which(shell)) is not None:
             subprocess.run([program, "-n", "/dev/stdin"], input=script, text=True, check=True)
+
+
+def test_command_lines_need_no_extra() -> None:
+    """Completion and manual page are made where only the broker's own requirements are installed."""
+    made = "from tools.command_lines import command_lines; print(len(command_lines()))"
+    without = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r}))"
+    done = subprocess.run([sys.executable, "-c", f"{without}; {made}"], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{len(COMMANDS)}\n", "")
 
 
 def test_texts_are_quoted() -> None:
