@@ -35,6 +35,7 @@ from metadata import (
 from metadata import (
     registration as lifecycle,
 )
+from metadata.bulk_records import Changes, single_records
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
 from metadata.decision import Admit, Decision, PartitionResult, check_size, unlimited
@@ -154,7 +155,7 @@ class Controller:
             return self.sync_now() if records else Deferred.resolved(None)
         return self.when_published()
 
-    def append(self, records: Sequence[MetadataRecord]) -> Delta:
+    def append(self, records: Sequence[Changes]) -> Delta:
         """Append records as one batch and publish them, without waiting for the disk. Raises the storage's errors."""
         if self._failure is not None:
             raise self._failure
@@ -162,7 +163,7 @@ class Controller:
             return Delta()
         self._log.append(records, self._now_ms())
         if self.followers is not None:
-            self.followers.follow(records)
+            self.followers.follow(single_records(records))
         delta = replay_all(self.image, records)
         for publisher in self._publishers:
             publisher.publish(delta)

@@ -9,7 +9,7 @@ Both produce the same bytes and values as the records' schemas (`tests/unit/meta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Any, TypeAlias
 
@@ -79,6 +79,31 @@ def single_records(changes: Iterable[Changes]) -> list[MetadataRecord]:
         else:
             records.append(each)
     return records
+
+
+def batches_of(changes: Sequence[Changes], limit: int) -> Iterator[list[Changes]]:
+    """Yield the changes in lists of at most `limit` records each, in their order."""
+    batch: list[Changes] = []
+    size = 0
+    for each in changes:
+        rest: Changes | None = each
+        while rest is not None:
+            if size == limit:
+                yield batch
+                batch, size = [], 0
+            taken, rest = _split(rest, limit - size)
+            batch.append(taken)
+            size += len(taken.partitions) if isinstance(taken, PartitionChanges) else 1
+    if batch:
+        yield batch
+
+
+def _split(change: Changes, count: int) -> tuple[Changes, Changes | None]:
+    """Return the first `count` records of a change, and the others, if there are any."""
+    if not isinstance(change, PartitionChanges) or len(change.partitions) <= count:
+        return change, None
+    first, others = change.partitions[:count], change.partitions[count:]
+    return msgspec.structs.replace(change, partitions=first), msgspec.structs.replace(change, partitions=others)
 
 
 class ChangesBuilder:

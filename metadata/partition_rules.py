@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.features import ELIGIBLE_LEADER_REPLICAS
@@ -10,6 +11,9 @@ from metadata.image import MetadataImage, ResourceType
 from metadata.partition_change import Rules
 from metadata.partition_registration import PartitionRegistration
 from metadata.replica_placement import default_directory
+
+MayBeUnclean: TypeAlias = Callable[[str], bool]
+"""Returns whether a topic allows unclean elections (unclean.leader.election.enable)."""
 
 
 def rules_of(image: MetadataImage, may_lead: Callable[[int], bool]) -> Rules:
@@ -39,8 +43,12 @@ def is_active(image: MetadataImage, broker_id: int) -> bool:
 
 
 def min_isr(image: MetadataImage, topic: str) -> int:
-    """Return the topic's min.insync.replicas. With KIP-966 the default of all brokers is always in the metadata."""
+    """Return the topic's min.insync.replicas, but at most the number of its replicas.
+
+    With KIP-966 the default of all brokers is always in the metadata.
+    """
     found = image.topic_config(topic).get(MIN_INSYNC_REPLICAS)
     if found is None:
         found = image.config(ResourceType.BROKER, "").get(MIN_INSYNC_REPLICAS, "1")
-    return int(found)
+    first = image.topics_by_name[topic].partitions.get(0)
+    return int(found) if first is None else min(int(found), len(first.replicas))

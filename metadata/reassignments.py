@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from metadata.decision import Decision, PartitionResult, Refused
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.partition_change import Replicas, Wanted, change_of, without
+from metadata.partition_change import Election, Replicas, Wanted, change_of, without
 from metadata.partition_registration import PartitionRegistration
-from metadata.partition_rules import min_isr, possible_leaders, rules_of
+from metadata.partition_rules import MayBeUnclean, min_isr, possible_leaders, rules_of
 from metadata.replica_placement import check_manual
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
@@ -23,14 +23,23 @@ Target: TypeAlias = tuple[str, int, Replicas | None]
 """Topic, partition, and the replicas that it shall have; None: end its reassignment and go back."""
 
 
+def never(topic: str) -> bool:
+    """Allow no unclean election."""
+    return False
+
+
 def alter_reassignments(
-    image: MetadataImage, targets: Sequence[Target], *, may_change_factor: bool = True
+    image: MetadataImage,
+    targets: Sequence[Target],
+    *,
+    may_change_factor: bool = True,
+    may_be_unclean: MayBeUnclean = never,
 ) -> Decision[PartitionResult]:
     """Decide for each partition on its own."""
     decision: Decision[PartitionResult] = Decision()
     for name, index, replicas in targets:
         try:
-            decision.records.extend(_alter(image, name, index, replicas, may_change_factor))
+            decision.records.extend(_alter(image, name, index, replicas, may_change_factor, may_be_unclean))
         except Refused as refusal:
             decision.results.append(PartitionResult(name, index, refusal.error_code, refusal.message))
         else:
@@ -39,7 +48,12 @@ def alter_reassignments(
 
 
 def _alter(
-    image: MetadataImage, name: str, index: int, replicas: Replicas | None, may_change_factor: bool
+    image: MetadataImage,
+    name: str,
+    index: int,
+    replicas: Replicas | None,
+    may_change_factor: bool,
+    may_be_unclean: MayBeUnclean,
 ) -> list[MetadataRecord]:
     topic = image.topic(name)
     if topic is None:
@@ -48,7 +62,7 @@ def _alter(
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if replicas is None:
-        wanted = _cancellation(partition, name, index)
+        wanted = _cancellation(partition, name, index, may_be_unclean=may_be_unclean(name))
     else:
         check_manual(image, replicas, None)
         if not may_change_factor:
@@ -70,21 +84,26 @@ def _reassignment(partition: PartitionRegistration, replicas: Replicas) -> Wante
     return Wanted(replicas=replicas + removing, removing=removing, adding=tuple(sorted(set(replicas) - set(old))))
 
 
-def _cancellation(partition: PartitionRegistration, name: str, index: int) -> Wanted:
-    """Go back to the replicas before the reassignment. Raises Refused."""
+def _cancellation(partition: PartitionRegistration, name: str, index: int, *, may_be_unclean: bool = False) -> Wanted:
+    """Go back to the replicas before the reassignment. Raises Refused.
+
+    If only added replicas are in sync, the first of the others becomes so, where the topic allows unclean elections.
+    """
     if not partition.is_reassigning:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = without(partition.replicas, partition.adding_replicas)
     isr = without(partition.isr, partition.adding_replicas)
-    if not isr:
+    if not isr and not replicas:
         message = "Invalid replica assignment: addingReplicas contains all replicas."
-        if replicas:
-            message = (
-                f"Unable to revert partition assignment for {name}:{index} because it would require an unclean leader"
-                " election."
-            )
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    return Wanted(isr=isr, replicas=replicas, removing=(), adding=())
+    if not isr and not may_be_unclean:
+        message = (
+            f"Unable to revert partition assignment for {name}:{index} because it would require an unclean leader"
+            " election."
+        )
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    election = Election.UNCLEAN if may_be_unclean else Election.ONLINE
+    return Wanted(isr=isr or replicas[:1], replicas=replicas, removing=(), adding=(), election=election)
 
 
 def _check_factor(partition: PartitionRegistration, replicas: Replicas) -> None:

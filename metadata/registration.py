@@ -163,7 +163,7 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
     for topic, index, partition in replicas_of(image, broker_id):
         moves = going if missing and (topic.topic_id, index) in missing else coming
         builder.add(topic.topic_id, index, moves.fields_of(topic, partition))
-    return [_registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
+    return [registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
@@ -174,9 +174,9 @@ def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
     if broker_id not in image.brokers:
         return []
     return [
-        _registration_change(image, broker_id, in_controlled_shutdown=1),
+        registration_change(image, broker_id, in_controlled_shutdown=1),
         *_departure(image, broker_id),
-        _registration_change(image, broker_id, fenced=FENCE),
+        registration_change(image, broker_id, fenced=FENCE),
     ]
 
 
@@ -226,7 +226,7 @@ def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequen
         directory = partition.directory_of(broker_id)
         if not is_reserved_directory(directory) and directory not in online:
             builder.add(topic.topic_id, index, going.fields_of(topic, partition))
-    changed = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
+    changed = [registration_change(image, broker_id, log_dirs=list(online))] if online else []
     return [*changed, *single_records(builder.changes)]
 
 
@@ -237,7 +237,7 @@ def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[
         return []
     if set(broker.cordoned_log_directories) == set(cordoned):
         return []
-    return [_registration_change(image, broker_id, cordoned_log_dirs=list(cordoned))]
+    return [registration_change(image, broker_id, cordoned_log_dirs=list(cordoned))]
 
 
 def assign_directories(
@@ -258,7 +258,7 @@ def assign_directories(
     return records
 
 
-def _registration_change(image: MetadataImage, broker_id: int, **fields: Any) -> MetadataRecord:
+def registration_change(image: MetadataImage, broker_id: int, **fields: Any) -> MetadataRecord:
     """Return a change of a registration, in the oldest version with these fields, as in Apache Kafka."""
     version = max(field.versions.min for field in BrokerRegistrationChangeRecord.fields if field.name in fields)
     epoch = image.brokers[broker_id].broker_epoch

@@ -19,13 +19,13 @@ def place_replicas(
 ) -> list[tuple[int, ...]]:
     """Return the replicas of `partition_count` new partitions, striped over racks and brokers.
 
-    Brokers whose log directories are all cordoned get none (KIP-1066). Raises Refused INVALID_REPLICATION_FACTOR if
-    there are fewer brokers than replicas, or none that may lead.
+    Brokers whose log directories are all cordoned get none (KIP-1066), and those in controlled shutdown neither. Raises
+    Refused INVALID_REPLICATION_FACTOR if there are fewer brokers than replicas, or none that may lead.
     """
     brokers = [
         UsableBroker(number, broker.rack, broker.fenced)
         for number, broker in image.brokers.items()
-        if not broker.is_cordoned
+        if not broker.is_cordoned and (broker.fenced or not broker.in_controlled_shutdown)
     ]
     if all(broker.fenced for broker in brokers):
         raise Refused(
