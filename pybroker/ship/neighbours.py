@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from pybroker.ship.positions import Position
 from pybroker.ship.rotated_names import is_rotated_name
 
 _Inode = tuple[int, int]
+#: File systems advance the time of a change in ticks of up to 10 ms: a second change in a tick leaves no trace.
+_TICK_NS = 20_000_000
 
 
 class Neighbours:
@@ -23,12 +26,14 @@ class Neighbours:
 
     Args:
         known: those that an earlier process has seen.
+        now_ns: the clock by which the file system sets the times of changes.
     """
 
-    def __init__(self, log: Path, known: Iterable[Position] = ()) -> None:
+    def __init__(self, log: Path, known: Iterable[Position] = (), now_ns: Callable[[], int] = time.time_ns) -> None:
         self._log = log
         self._others: dict[_Inode, Position] = {(each.device, each.inode): each for each in known}
         self._ours: set[_Inode] = set()
+        self._now_ns = now_ns
         self._looked_ns: int | None = None
 
     @property
@@ -66,10 +71,11 @@ class Neighbours:
             return
         if changed_ns == self._looked_ns:
             return
+        looked_ns = self._now_ns()
         found = dict(self._heads(current))
         if not is_unchanged():
             return
-        self._looked_ns = changed_ns
+        self._looked_ns = changed_ns if looked_ns - changed_ns > _TICK_NS else None
         self._ours.intersection_update(found)
         self._others = {inode: head for inode, head in found.items() if head is not None and inode not in self._ours}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.ship.neighbours import Neighbours
 from pybroker.ship.positions import PositionFile
 from pybroker.ship.shipment import begin
 from tests.support.written_logs import WrittenLog, from_beginning, resumed
@@ -132,6 +133,26 @@ def test_known_files_do_not_change_as_they_grow(log: WrittenLog) -> None:
     other.unlink()
     reader.lines()
     assert reader.follower.others == []
+
+
+def test_file_of_the_same_tick_as_the_last_look_is_found(log: WrittenLog, tmp_path: Path) -> None:
+    """The time of the folder's last change is the same before and after it."""
+    changed_ns = 1_000_000_000_000
+    now_ns = changed_ns + 1_000_000
+    neighbours = Neighbours(log.path, now_ns=lambda: now_ns)
+
+    def look() -> int:
+        os.utime(tmp_path, ns=(changed_ns, changed_ns))
+        neighbours.look(None, lambda: True)
+        return len(neighbours.others)
+
+    assert look() == 0
+    log.rotated(7).write_text("another program's\n")
+    assert look() == 1
+    now_ns += 1_000_000_000
+    assert look() == 1
+    log.rotated(8).write_text("x\n")  # a folder without a change is not listed again
+    assert look() == 1
 
 
 def test_files_that_were_compressed_meanwhile_are_reported(log: WrittenLog) -> None:
