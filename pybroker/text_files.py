@@ -83,13 +83,15 @@ def _pipe_bytes(path: str | os.PathLike[str], handle: int, most_bytes: int) -> b
     """Return what a pipe has until its writers close it. Raises OSError if there is no writer, or it does not write."""
     data = bytearray()
     has_writer = False
+    written = select.poll()  # select cannot wait for descriptors above 1,023
+    written.register(handle, select.POLLIN)
     deadline = time.monotonic() + _WRITER_S
     while len(data) <= most_bytes:
         try:
             part = os.read(handle, most_bytes + 1 - len(data))
         except BlockingIOError:
             has_writer = True
-            if not select.select([handle], [], [], _WRITE_S)[0]:
+            if not written.poll(_WRITE_S * 1000):
                 raise OSError(errno.ENXIO, f"nothing was written to this pipe in {_WRITE_S:g} s", path) from None
             continue
         data += part
