@@ -6,16 +6,23 @@ Look-ups by name or id are attributes and methods of `image`, such as `topics_by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
+from typing import ParamSpec
 
 from metadata.delta import Delta
 from metadata.image import MetadataImage, TopicImage
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 
 class MetadataCache:
     """The image, and the listeners of its changes.
 
-    `image` is changed in place by the process's controller or metadata follower, and is never replaced.
+    `image` is changed in place by the process's controller or metadata follower, and is never replaced. A listener that
+    fails keeps no other listener from its call.
     """
 
     def __init__(self, cluster_id: str, image: MetadataImage) -> None:
@@ -39,15 +46,21 @@ class MetadataCache:
 
     def changed(self, delta: Delta) -> None:
         """Call the listeners of changes."""
-        for callback in self._change_listeners:
-            callback(delta)
+        _call_each(self._change_listeners, delta)
 
     def topic_deleted(self, topic: TopicImage) -> None:
         """Call the listeners of deletions."""
-        for callback in self._deletion_listeners:
-            callback(topic)
+        _call_each(self._deletion_listeners, topic)
 
     def config_changed(self, resource_type: int, name: str) -> None:
         """Call the listeners of configurations."""
-        for callback in self._config_listeners:
-            callback(resource_type, name)
+        _call_each(self._config_listeners, resource_type, name)
+
+
+def _call_each(listeners: Iterable[Callable[P, None]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Call all listeners. A failure of one is logged: the others, and the partitions, follow the change."""
+    for callback in listeners:
+        try:
+            callback(*args, **kwargs)
+        except Exception:
+            log.exception("A part of the broker cannot follow a change of the metadata")
