@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
 from broker.membership.coordination.peer_requests import NO_RESULT
@@ -10,6 +12,8 @@ from protocol.client_session import Response
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred
+
+log = logging.getLogger(__name__)
 
 Target = TypeVar("Target")
 Item = TypeVar("Item")
@@ -24,15 +28,19 @@ class PeerBatches(Generic[Target, Item, Answer]):
     Args:
         call_soon: calls a function in the next turn of the loop.
         send: sends the items of one target, each with the object that its answer goes to.
+        take: called with these items and the response. If `send` fails, the response fails with its error; the other
+            targets are asked all the same.
     """
 
     def __init__(
         self,
         call_soon: Callable[[Callable[[], None]], object],
-        send: Callable[[Target, dict[Item, Answer]], None],
+        send: Callable[[Target, dict[Item, Answer]], Deferred[Response]],
+        take: Callable[[dict[Item, Answer], Deferred[Response]], None],
     ) -> None:
         self._call_soon = call_soon
         self._send_one = send
+        self._take = take
         self._waiting: dict[Target, dict[Item, Answer]] = {}
 
     def add(self, target: Target, item: Item, answer: Answer) -> Answer:
@@ -44,7 +52,13 @@ class PeerBatches(Generic[Target, Item, Answer]):
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for target, items in waiting.items():
-            self._send_one(target, items)
+            answered: Deferred[Response] = Deferred()
+            answered.add_done_callback(partial(self._take, items))
+            try:
+                self._send_one(target, items).add_done_callback(answered.settle_as)
+            except Exception as error:
+                log.exception("A request to another broker cannot be sent")
+                answered.fail(error)
 
 
 def results_of(
@@ -55,3 +69,5 @@ def results_of(
         return dict(read(done.result().fields)), ErrorCode.UNKNOWN_SERVER_ERROR
     except NO_RESULT:
         return {}, ErrorCode.NETWORK_EXCEPTION
+    except Exception:  # it was not sent, and the error is logged
+        return {}, ErrorCode.UNKNOWN_SERVER_ERROR

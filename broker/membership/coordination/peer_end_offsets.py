@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.membership.coordination.peer_batches import PeerBatches, results_of
@@ -55,7 +54,7 @@ class PeerEndOffsets:
         self._own = PartitionEndOffsets(partitions)
         self._peers = peers
         self._timers = timers
-        self._batches: PeerBatches[int, TopicPartition, Deferred[int]] = PeerBatches(call_soon, self._send)
+        self._batches: PeerBatches[int, TopicPartition, Deferred[int]] = PeerBatches(call_soon, self._send, self._take)
         self.known_ends: Mapping[TopicPartition, int] = {}
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
@@ -98,7 +97,7 @@ class PeerEndOffsets:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _send(self, broker_id: int, asked: _Asked) -> None:
+    def _send(self, broker_id: int, asked: _Asked) -> Deferred[Response]:
         topics: dict[str, list[Struct]] = {}
         for topic, partition in asked:
             wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
@@ -107,7 +106,7 @@ class PeerEndOffsets:
             replica_id=_CONSUMER,
             topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         )
-        self._peers.request(broker_id, LIST_OFFSETS, request).add_done_callback(partial(self._take, asked))
+        return self._peers.request(broker_id, LIST_OFFSETS, request)
 
     def _take(self, asked: _Asked, done: Deferred[Response]) -> None:
         found, missing = results_of(done, _partitions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
@@ -48,7 +47,9 @@ class PeerMarkers:
         self._image = image
         self._own = own
         self._peers = peers
-        self._batches: PeerBatches[int, tuple[Marker, _Place], Deferred[ErrorCode]] = PeerBatches(call_soon, self._send)
+        self._batches: PeerBatches[int, tuple[Marker, _Place], Deferred[ErrorCode]] = PeerBatches(
+            call_soon, self._send, self._take
+        )
 
     def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
         """Write a marker. Errors: as for `PartitionMarkers.write`, and NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE."""
@@ -86,12 +87,12 @@ class PeerMarkers:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _send(self, broker_id: int, asked: _Asked) -> None:
+    def _send(self, broker_id: int, asked: _Asked) -> Deferred[Response]:
         markers: dict[Marker, list[_Place]] = {}
         for marker, place in asked:
             markers.setdefault(marker, []).append(place)
         request = WRITE_TXN_MARKERS.request(markers=[_markers(marker, places) for marker, places in markers.items()])
-        self._peers.request(broker_id, WRITE_TXN_MARKERS, request).add_done_callback(partial(self._take, asked))
+        return self._peers.request(broker_id, WRITE_TXN_MARKERS, request)
 
     def _take(self, asked: _Asked, done: Deferred[Response]) -> None:
         codes, missing = results_of(done, _codes)

@@ -7,7 +7,6 @@ one request.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -88,7 +87,7 @@ class ShareStateRequests:
         self._clock = clock
         self._timers = timers
         self._patience_ms = patience_ms
-        self._batches: PeerBatches[_Target, _Attempt, int] = PeerBatches(call_soon, self._send)
+        self._batches: PeerBatches[_Target, _Attempt, int] = PeerBatches(call_soon, self._send, self._take)
         #: The broker that each attempt without an answer was sent to.
         self._sent: dict[_Attempt, int] = {}
 
@@ -169,7 +168,7 @@ class ShareStateRequests:
 
     # -- other brokers -----------------------------------------------------------------------------------------------
 
-    def _send(self, target: _Target, attempts: dict[_Attempt, int]) -> None:
+    def _send(self, target: _Target, attempts: dict[_Attempt, int]) -> Deferred[Response]:
         topics: dict[bytes, list[Any]] = {}
         for each in attempts:
             topics.setdefault(each.operation.share.topic_id, []).append(each.operation.partition())
@@ -179,8 +178,7 @@ class ShareStateRequests:
             topics=[make(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
         )
         self._sent |= dict.fromkeys(attempts, target.broker_id)
-        answered = self._peers.request(target.broker_id, target.api, request)
-        answered.add_done_callback(partial(self._take, attempts))
+        return self._peers.request(target.broker_id, target.api, request)
 
     def _take(self, sent: dict[_Attempt, int], done: Deferred[Response]) -> None:
         results, missing = results_of(done, _results)
