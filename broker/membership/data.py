@@ -1,11 +1,13 @@
 """The data of a member: its log directories, its copy of the metadata log, and the logs of its partitions.
 
 A start goes in steps, with the controllers asked in between: `lock`, `format`, `open_metadata`, `load_logs`. Nothing is
-written before the cluster id is known to be the controllers'.
+written before the cluster id is known to be the controllers'. If they do not register this broker, `abandon` removes
+what its first start has written.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from broker.membership.observed_log import ObservedMetadataLog
@@ -14,17 +16,20 @@ from broker.startup.missing_partitions import Missing, check_unformatted, find_m
 from broker.startup.node import found_properties, load_logs, log_damage_report
 from config import BrokerConfig
 from config.membership import voter_ids
+from controller.directory_checks import METADATA_LOG
 from controller.formatting import id_bytes, id_text
 from controller.leadership import open_metadata_log
 from metadata.features import DIRECTORIES_LEVEL
 from metadata.image import MetadataImage
 from runtime.ids import random_id
-from storage.checkpoints import MetaProperties, read_clean_shutdown, write_meta_properties
+from storage.checkpoints import META_PROPERTIES, MetaProperties, read_clean_shutdown, write_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory, lock_all
 from storage.log.offset_checkpoints import stored_high_watermarks
 from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
 
 NO_EPOCH = -1
 
@@ -52,6 +57,7 @@ class MemberData:
         self.directory_ids: Mapping[str, bytes] = {}
         self.missing = {}
         self.broker_epoch = NO_EPOCH
+        self._stamped: list[str] = []
         self._directories: StartDirectories = inspect_directories(config, LOCAL, self.logs, on_failure)
         found = self._directories.found.values()
         self.cluster_id = next((each.cluster_id for each in found), None)
@@ -61,8 +67,9 @@ class MemberData:
         """Lock the directories. Raises DirectoryRefused."""
         lock_all(self._directories.usable, self._directories.spared)
 
-    def unlock(self) -> None:
-        """Unlock the directories of a start that has failed."""
+    def abandon(self) -> None:
+        """Unlock the directories of a start that has failed, without what a first start has written."""
+        self._withdraw()
         self.logs.unlock()
         self._directories.metadata.unlock()
 
@@ -98,6 +105,8 @@ class MemberData:
                     continue
                 properties = MetaProperties(cluster_id, self._config.node_id, id_text(random_id()))
                 write_meta_properties(LOCAL, directory.path, properties)
+                if is_new:
+                    self._stamped.append(directory.path)
             assert properties.directory_id is not None
             ids[directory.path] = id_bytes(properties.directory_id)
         self.directory_ids = ids
@@ -107,6 +116,25 @@ class MemberData:
         partition_log = open_metadata_log(self._directories.metadata, self._config, self._now_ms)
         self.metadata_log = ObservedMetadataLog(partition_log, now_ms, voter_ids(self._config.values))
         return self.metadata_log
+
+    def _withdraw(self) -> None:
+        """Remove the copy of the metadata log and meta.properties of a first start that the controllers have refused.
+
+        Otherwise the directories would belong to the node id and the cluster of a wrong configuration. They had no
+        data before. Directories that were formatted before this start, or whose broker is registered, stay as they are.
+        """
+        if self.broker_epoch != NO_EPOCH or not self._stamped:
+            return
+        metadata_log = f"{self._directories.metadata.path}/{METADATA_LOG}"
+        try:
+            if LOCAL.exists(metadata_log):
+                for name in LOCAL.names(metadata_log):
+                    LOCAL.remove(f"{metadata_log}/{name}")
+                LOCAL.remove_directory(metadata_log)
+            for path in self._stamped:  # last: a directory that has a metadata log needs it
+                LOCAL.remove(f"{path}/{META_PROPERTIES}")
+        except OSError as error:
+            log.warning("The files of a start that was refused cannot be removed: %s", error)
 
     @property
     def metadata_directory_id(self) -> bytes:

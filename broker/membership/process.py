@@ -131,7 +131,7 @@ class MemberProcess(CoordinatingMember):
             await self._join(data)
         except BaseException:
             self._disconnect()
-            data.unlock()
+            data.abandon()
             raise
         return data
 

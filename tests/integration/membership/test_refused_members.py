@@ -139,6 +139,21 @@ def test_node_id_that_another_broker_keeps(controller: FakeController, tmp_path:
     assert "another broker with node.id 1 is registered and alive" in line
 
 
+@pytest.mark.parametrize("refusal", ["registration", "voter"])
+def test_corrected_configuration_has_the_same_directory(
+    controller: FakeController, tmp_path: Path, refusal: str
+) -> None:
+    """A first start that was refused has left nothing of its node id."""
+    if refusal == "registration":
+        controller.refusals = [ErrorCode.INVALID_REGISTRATION]
+    else:
+        controller.static_voters = (NODE_ID, 1)
+    refused(tmp_path, controller.port)
+    assert picture(tmp_path / "logs").keys() <= {".", ".lock"}
+    with MemberBroker(tmp_path, controller.port, {"node.id": "7"}):
+        assert "node.id=7\n" in (tmp_path / "logs" / "meta.properties").read_text()
+
+
 def test_voter_of_the_quorum(controller: FakeController, tmp_path: Path) -> None:
     """Its fetches would count as those of the voter."""
     controller.write_voters(quorum_of(1, bytes(16), [Endpoint("CONTROLLER", HOST, 9093, 0)]))
