@@ -22,6 +22,7 @@ class MemberPublisher(MetadataPublisher):
 
     def publish(self, delta: Delta) -> None:
         super().publish(delta)
+        self.replication.replicas.moves.report()
         if delta.changed_brokers:
             self.replication.fetchers.brokers_changed()
 

@@ -18,6 +18,7 @@ from broker.replication.counts import ReplicationCounts
 from broker.replication.followed_log import LocalFollowedLog
 from broker.replication.followed_partition import FollowedPartition
 from broker.replication.leader_fetchers import LeaderFetchers
+from broker.replication.leadership_moves import LeadershipMoves
 from broker.replication.replicated_partition import ReplicatedPartition
 from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
@@ -80,6 +81,7 @@ class Replicas:
         self._on_led = on_led
         self._on_resigned = on_resigned
         self.counts = ReplicationCounts()
+        self.moves = LeadershipMoves(node_id)
         self._known: dict[PartitionKey, PartitionRegistration] = {}
         self._names: dict[PartitionKey, str] = {}
         self.led: dict[PartitionKey, ReplicatedPartition] = {}
@@ -103,7 +105,10 @@ class Replicas:
         `is_new`: a log that is missing may be created in any directory that works.
         """
         key = topic_id, index
-        change = change_of(self._known.get(key), registration, self._node_id)
+        known = self._known.get(key)
+        change = change_of(known, registration, self._node_id)
+        if change.action is not Action.NOTHING:
+            self.moves.note(topic, index, known, registration)
         if self._node_id not in registration.replicas:
             if change.action is Action.REMOVE or self._partitions.get_by_id(topic_id, index) is not None:
                 self._names[key] = topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,6 +166,23 @@ def test_a_topic_whose_leader_changes_before_its_deletion_leaves_nothing(
     assert not member.replicas.led
     assert not member.replicas.followed
     assert member.data.partitions.topic_id("t") is None
+
+
+def test_moved_leadership_is_one_line(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    """A new partition has not moved. A line names only the first partitions."""
+    caplog.set_level(logging.INFO, "broker.replication.leadership_moves")
+    ids = [number.to_bytes(16, "big") for number in range(1, 15)]
+    for number, topic_id in enumerate(ids):
+        member.publish(*created(topic_id, THEIRS if number else OURS, f"t{number}"))
+    assert caplog.messages == []
+    member.publish(leader_changed(ids[0], THEIRS), *(leader_changed(each, OURS) for each in ids[1:]))
+    named = ", ".join(f"t{number}-0" for number in range(1, 11))
+    assert caplog.messages == [f"Leadership moved: to this broker 13 ({named} and 3 more); from it 1 (t0-0)"]
+    caplog.clear()
+    member.publish(leader_changed(ids[1], OURS))
+    assert caplog.messages == []
+    member.publish(leader_changed(ids[1], NO_LEADER))
+    assert caplog.messages == ["Leadership moved: to this broker 0; from it 1 (t1-0)"]
 
 
 def test_a_new_topic_does_not_get_the_high_watermark_of_a_deleted_one(member: Member) -> None:
