@@ -1,7 +1,8 @@
 """A provider that grants bearer tokens to a client id and its secret (RFC 6749, section 4.4).
 
-Its token is used until it is renewed: by a thread, when a login finds that most of its lifetime has passed. That is so
-at every renewal of a login, because a session does not outlive its token.
+A thread renews the token when most of its lifetime has passed, as Apache Kafka's ExpiringCredentialRefreshingLogin. So
+a login that renews the session of a living connection (KIP-368) finds a token that has not expired, and so does the
+first login after a long time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_MS = 10_000
 _MOST_BYTES = 1 << 20
+#: After a failed renewal, as in Apache Kafka.
+_RETRY_S = 10.0
+#: Between renewals at least, whatever the lifetime of the tokens. At most between looks at the clock, which may jump.
+_LEAST_S, _LOOK_S = 1.0, 60.0
 
 
 class TokenUnavailable(Exception):
@@ -35,7 +40,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class TokenEndpoint:
-    """A token that is renewed. `start` gets the first one.
+    """A token that is renewed from `start` on, until the process ends.
 
     Args:
         setting: returns the value of one of the keys sasl.login.*, or None.
@@ -48,11 +53,29 @@ class TokenEndpoint:
         self._setting = setting
         self._token = ""
         self._renews_at_s = 0.0
-        self._renewing: threading.Thread | None = None
         self._open = build_opener(_NoRedirects).open
 
     def start(self) -> None:
-        """Get a token. Blocks. Raises TokenUnavailable after sasl.login.retry.backoff.max.ms."""
+        """Get the first token. Blocks. Raises TokenUnavailable after sasl.login.retry.backoff.max.ms."""
+        self._try_to_get()
+        threading.Thread(target=self._renew, name="token-renewal", daemon=True).start()
+
+    def token(self) -> str:
+        """Return the token."""
+        return self._token
+
+    def _renew(self) -> None:
+        while True:
+            time.sleep(_LEAST_S)
+            while (left_s := self._renews_at_s - time.time()) > 0:
+                time.sleep(min(left_s, _LOOK_S))
+            try:
+                self._try_to_get()
+            except TokenUnavailable as error:
+                log.warning("The token for logins at other nodes cannot be renewed, so the old one stays: %s", error)
+                time.sleep(_RETRY_S)
+
+    def _try_to_get(self) -> None:
         backoff_s = self._ms("sasl.login.retry.backoff.ms") / 1000
         ends_at_s = time.monotonic() + self._ms("sasl.login.retry.backoff.max.ms") / 1000
         while True:
@@ -64,19 +87,6 @@ class TokenEndpoint:
                     raise
             time.sleep(backoff_s)
             backoff_s = max(2 * backoff_s, 0.01)
-
-    def token(self) -> str:
-        """Return the token. If it ends soon, a thread gets the next one."""
-        if time.time() >= self._renews_at_s and (self._renewing is None or not self._renewing.is_alive()):
-            self._renewing = threading.Thread(target=self._renew, name="token-renewal", daemon=True)
-            self._renewing.start()
-        return self._token
-
-    def _renew(self) -> None:
-        try:
-            self.start()
-        except TokenUnavailable as error:
-            log.warning("The token for logins at other nodes cannot be renewed, so the old one stays: %s", error)
 
     def _get(self) -> None:
         headers = {"Authorization": f"Basic {self._credentials}", "Accept": "application/json"}

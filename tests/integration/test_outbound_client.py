@@ -116,9 +116,11 @@ def test_records_go_there_and_back(stage: Stage) -> None:
     assert len(partition.records) > 3_000_000
 
 
-def test_session_is_renewed_before_it_ends(stage: Stage) -> None:
-    """The connection stays: no request fails over three lifetimes."""
-    with stage.client("SHORT") as driver:
+@pytest.mark.parametrize("listener", ["SHORT", "TOKEN"])
+def test_session_is_renewed_before_it_ends(stage: Stage, listener: str) -> None:
+    """The connection stays: no request fails over three lifetimes, of the listener's sessions or of tokens."""
+    lived_s = f'{TOKEN[:-1]} unsecuredLoginLifetimeSeconds="2";'
+    with stage.client(listener, **{"listener__name__token.oauthbearer.sasl.jaas.config": lived_s}) as driver:
         client = driver.client
         driver.result(client.request(METADATA, REQUEST))
         connection = client._connection

@@ -179,16 +179,28 @@ def test_time_of_renewals(keys: dict[str, str], renewed_after_s: float) -> None:
 
 
 def test_token_is_renewed_before_it_ends(provider: Provider) -> None:
-    """A login finds that, and does not wait for the next token."""
+    """A thread does that, also while no login asks for the token."""
     logins = Logins(
         provider.url, **CREDENTIALS, login__refresh__window__factor="0.5", login__refresh__window__jitter="0"
     )
     assert granted(logins) == 1
-    provider.lifetime_s = 0
+    provider.lifetime_s = 2
     short = Logins(provider.url, **CREDENTIALS)
     assert granted(short) == 2
-    eventually(lambda: granted(short) > 2)
+    eventually(lambda: len(provider.asked) > 3)
+    assert granted(short) > 2
     assert granted(logins) == 1
+
+
+def test_failed_renewal_is_repeated(
+    provider: Provider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.network.outbound_token_endpoint._RETRY_S", 0.01)
+    provider.lifetime_s = 1
+    logins = Logins(provider.url, **CREDENTIALS, login__retry__backoff__max__ms="1")
+    provider.failures = 2
+    eventually(lambda: granted(logins) > 1)
+    assert caplog.text.count("so the old one stays") == 2
 
 
 @pytest.mark.parametrize(
