@@ -1,7 +1,7 @@
 """AddRaftVoter v0-v1: add a voter to the quorum that keeps the metadata (KIP-853).
 
-Versions: v1 may answer before the change is committed (KIP-1186). Not served: other voters, as there is no replication
-yet. The error is that of a Kafka which cannot reach the new voter.
+Versions: v1 may answer before the change is committed (KIP-1186). A member forwards the request to its controllers. Not
+served: a second voter of a single node. The error is that of a Kafka which cannot reach the new voter.
 """
 
 from __future__ import annotations

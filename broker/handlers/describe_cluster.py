@@ -1,7 +1,7 @@
 """DescribeCluster v0-v2: list the brokers and the cluster's id (KIP-700).
 
-Versions: v1 may ask for controllers instead of brokers (KIP-919); v2 includes fenced brokers on request (KIP-1073). Not
-served: controllers. As in Kafka, the error is that of a listener for brokers.
+Versions: v1 may ask for controllers instead of brokers (KIP-919); v2 includes fenced brokers on request (KIP-1073). A
+listener for brokers answers a request for controllers with MISMATCHED_ENDPOINT_TYPE, as in Kafka.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ def test_missing_features_are_listed() -> None:
 
     assert lines["PushTelemetry"].endswith(". **Not served**: Histograms and summaries, which no client pushes |")
     assert lines["Fetch"].endswith(". **Not served**: Reads from tiered storage |")
+    assert lines["AddRaftVoter"].endswith(". **Not served**: A second voter of a single node |")
+    assert lines["DescribeCluster"].endswith(" (KIP-700) |")
     assert lines["Produce"].startswith("| 0 | Produce | 0-13 (3-13) |")
     assert lines["Metadata"].startswith("| 3 | Metadata | 0-13 |")
 
