@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from broker.membership.discovery import bootstrap_endpoints
 from config import load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,8 +43,7 @@ def test_brokers_are_members_without_a_warning(service: str, tmp_path: Path) -> 
     config = load(str(properties(service, tmp_path)), strict=True, to_serve=True)
     assert config.is_member
     assert config.warnings == ()
-    servers = config.get_list("controller.quorum.bootstrap.servers")
-    assert [each.partition(":")[0] for each in servers] == CONTROLLERS
+    assert [each.host for each in bootstrap_endpoints(config)] == CONTROLLERS
     advertised = {each.name: f"{each.host}:{each.port}" for each in config.advertised_listeners}
     port = advertised["HOST"].partition(":")[2]
     assert advertised["INSIDE"] == f"{service}:19092"
@@ -54,8 +54,17 @@ def test_controllers_vote_with_their_own_ids() -> None:
     voters = {
         f"{each['environment']['KAFKA_NODE_ID']}@{name}:9093" for name, each in SERVICES.items() if name in CONTROLLERS
     }
-    for name in CONTROLLERS:
-        assert set(SERVICES[name]["environment"]["KAFKA_CONTROLLER_QUORUM_VOTERS"].split(",")) == voters
+    for service in SERVICES.values():
+        assert set(service["environment"]["KAFKA_CONTROLLER_QUORUM_VOTERS"].split(",")) == voters
+
+
+@pytest.mark.parametrize("service", BROKERS)
+def test_environment_of_a_broker_suits_apache_kafka(service: str) -> None:
+    """Its image has no default for the log directory. With static voters its brokers take no bootstrap servers."""
+    environment = SERVICES[service]["environment"]
+    assert "KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS" not in environment
+    assert SERVICES[service]["volumes"] == [f"{service}:{environment['KAFKA_LOG_DIRS']}"]
+    assert {"CLUSTER_ID", "KAFKA_NODE_ID", "KAFKA_PROCESS_ROLES", "KAFKA_LISTENERS"} <= environment.keys()
 
 
 def test_containers_wait_for_a_clean_stop() -> None:
