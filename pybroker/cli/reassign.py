@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
     from pybroker.cli.client.session import Session
 
+#: The version of AlterPartitionReassignments that may forbid another number of replicas.
+_FACTOR_VERSION = 1
+
 _EXAMPLES = """\
 examples:
   pybroker reassign generate --topic orders --broker-list 1,2,3
@@ -75,6 +78,11 @@ def command_line() -> ClientParser:
         help="most bytes per second between log directories of a broker",
     )
     done.add_argument("--additional", action="store_true", help="also while other partitions move")
+    done.add_argument(
+        "--disallow-replication-factor-change",
+        action="store_true",
+        help="refuse partitions that would get another number of replicas (KIP-860)",
+    )
     checked = parser.add_action("verify", _verify, "show whether the moves are complete, and then remove throttles")
     _add_file(checked)
     checked.add_argument("--preserve-throttles", action="store_true", help="keep throttles after the moves")
@@ -171,7 +179,8 @@ def _execute(session: Session, options: argparse.Namespace) -> None:
                 print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
         if options.replica_alter_log_dirs_throttle is not None:
             _throttle_directories(session, directories, options)
-        refused = _alter(client, target)
+        may_change = not options.disallow_replication_factor_change
+        refused = _alter(client, target, options.timeout, may_change_factor=may_change)
         for place, reason in sorted(refused.items()):
             raise CommandError(f"Error reassigning partition(s): {name_of(place)}: {reason}")
         started = sorted(target)
@@ -228,7 +237,7 @@ def _cancel(session: Session, options: argparse.Namespace) -> None:
     target, directories = _target(options)
     with session.administration() as client:
         active = sorted(moves(client).keys() & target.keys())
-        refused = _alter(client, dict.fromkeys(active)) if active else {}
+        refused = _alter(client, dict.fromkeys(active), options.timeout) if active else {}
         left = moves(client) if active else {}
         for place, reason in sorted(refused.items()):
             raise CommandError(f"Error cancelling partition reassignment for {name_of(place)}: {reason}")
@@ -280,16 +289,35 @@ def moves(client: Administration) -> dict[Place, Move]:
     }
 
 
-def _alter(client: Administration, target: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
-    """Ask for these replicas, None to cancel. Return the refused partitions with the reason."""
-    from kafka import TopicPartition
+def _alter(
+    client: Administration,
+    target: Mapping[Place, Sequence[int] | None],
+    timeout_s: float,
+    *,
+    may_change_factor: bool = True,
+) -> dict[Place, str]:
+    """Ask for these replicas, None to cancel. Return the refused partitions with the reason. Raises CommandError."""
+    from kafka.errors import for_code
+    from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
-    wanted = {TopicPartition(*place): replicas for place, replicas in target.items()}
-    answers = client.ask("alter_partition_reassignments", wanted)
+    topic_type = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partitions: dict[str, list[object]] = {}
+    for (topic, index), replicas in target.items():
+        wanted = topic_type.ReassignablePartition(partition_index=index, replicas=replicas)
+        partitions.setdefault(topic, []).append(wanted)
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=round(timeout_s * 1000),
+        allow_replication_factor_change=may_change_factor,
+        topics=[topic_type(name=name, partitions=each) for name, each in partitions.items()],
+        min_version=0 if may_change_factor else _FACTOR_VERSION,
+    )
+    answer = client.send(request)
+    client.check(answer)
     return {
-        (place.topic, place.partition): getattr(error, "description", "") or error.__name__
-        for place, error in answers.items()
-        if error is not None
+        (topic.name, each.partition_index): each.error_message or for_code(each.error_code).description
+        for topic in answer.responses
+        for each in topic.partitions
+        if each.error_code
     }
 
 

@@ -29,11 +29,11 @@ def reassign_partitions(arguments: Sequence[str]) -> list[Command]:
     options, rest = parser.parse_known_args(arguments)
     if len(options.actions) != 1:
         raise BadCommandLine(f"Command must include exactly one action: --{', --'.join(_MOVES)}")
-    if options.disallow_replication_factor_change:
-        raise CannotTranslate("--disallow-replication-factor-change: moves may change the number of replicas")
     words = [] if options.throttle < 0 else ["--throttle", str(options.throttle)]
     if options.replica_alter_log_dirs_throttle >= 0:
         words += ["--replica-alter-log-dirs-throttle", str(options.replica_alter_log_dirs_throttle)]
+    if options.disallow_replication_factor_change:
+        words.append("--disallow-replication-factor-change")
     return [Command("reassign", [*options.actions, *words, *rest, *connection_words(options)])]
 
 

@@ -142,6 +142,16 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             [Command("reassign", ["execute", "--reassignment-json-file", "p.json"])],
         ),
         (
+            "kafka-reassign-partitions",
+            "--execute --reassignment-json-file p.json --disallow-replication-factor-change",
+            [
+                Command(
+                    "reassign",
+                    ["execute", "--disallow-replication-factor-change", "--reassignment-json-file", "p.json"],
+                )
+            ],
+        ),
+        (
             "kafka-leader-election",
             "--topic t --partition 3 --election-type UNCLEAN --admin.config c.properties",
             [
