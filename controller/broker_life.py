@@ -104,7 +104,7 @@ class BrokerLife:
         if accepted.is_new:
             self._sessions.begin(broker_id, offset, is_fenced=True)
         else:
-            self._sessions.of(broker_id).registration_offset = offset
+            self._sessions.begin_again(broker_id, offset)
         log.info("Broker %d is registered at epoch %d", broker_id, accepted.broker_epoch)
         return accepted.broker_epoch
 
@@ -154,12 +154,14 @@ class BrokerLife:
             self._appends.write(self._changes(broker_id, after))
             log.info("Broker %d is %s", broker_id, _DESCRIPTIONS[after])
         self._sessions.touch(broker_id, offset, self._clock_ms(), is_fenced=after.is_fenced)
+        if after is not before:
+            self._sessions.forget_offset(broker_id)
         if after is BrokerState.CONTROLLED_SHUTDOWN:
             self._sessions.begin_shutdown(broker_id, self._appends.end_offset - 1)
         if request.offline_log_dirs:
             self._take_offline(broker_id, request.offline_log_dirs)
         if request.cordoned_log_dirs is not None:
-            self._appends.write(cordon_directories(self._image, broker_id, request.cordoned_log_dirs))
+            self._cordon(broker_id, request.cordoned_log_dirs)
         is_caught_up = offset >= session.registration_offset
         return Heard(is_caught_up, after.is_fenced, after is BrokerState.SHUTDOWN_NOW)
 
@@ -185,7 +187,15 @@ class BrokerLife:
         moves = LeaderMoves(self._image, self._may_be_unclean, removed=broker_id)
         located = chain.from_iterable(self._index.in_directory(broker_id, each) for each in failed)
         self._appends.write([*moves.changes(located), registration_change(self._image, broker_id, log_dirs=online)])
+        self._sessions.forget_offset(broker_id)
         log.warning("Broker %d lost %d log directories; %d are left", broker_id, len(failed), len(online))
+
+    def _cordon(self, broker_id: int, cordoned: Sequence[bytes]) -> None:
+        """Keep new partitions out of log directories (KIP-1066)."""
+        changes = cordon_directories(self._image, broker_id, cordoned)
+        if changes:
+            self._appends.write(changes)
+            self._sessions.forget_offset(broker_id)
 
     # ---- sessions
 

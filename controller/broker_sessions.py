@@ -44,8 +44,13 @@ class BrokerSessions:
         self._by_broker: dict[int, BrokerSession] = {}
 
     def begin(self, broker_id: int, registration_offset: int, *, is_fenced: bool) -> None:
-        """Note a registration, instead of an older one. The first heartbeat begins the session."""
+        """Note a process that registers, instead of an older one. Its first heartbeat begins the session."""
         self._by_broker[broker_id] = BrokerSession(registration_offset, is_fenced)
+
+    def begin_again(self, broker_id: int, registration_offset: int) -> None:
+        """Note that the same process registers again: it stays as fenced as it is, and its session goes on."""
+        old = self._by_broker[broker_id]
+        self._by_broker[broker_id] = BrokerSession(registration_offset, old.is_fenced, old.ends_ms)
 
     def of(self, broker_id: int) -> BrokerSession:
         """Return the session of a registered broker."""
@@ -64,6 +69,10 @@ class BrokerSessions:
         session.is_fenced = is_fenced
         if is_fenced:
             session.shutdown_offset = NO_OFFSET
+
+    def forget_offset(self, broker_id: int) -> None:
+        """Let what the broker has applied count from its next heartbeat on: as in Kafka, its registration changed."""
+        self._by_broker[broker_id].metadata_offset = NO_OFFSET
 
     def begin_shutdown(self, broker_id: int, offset: int) -> None:
         """Note the offset that other brokers have to reach before the broker may stop; a later one changes nothing."""

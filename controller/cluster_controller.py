@@ -29,7 +29,7 @@ from metadata.decision import MAX_RECORDS_PER_REQUEST, PartitionResult, Refused
 from metadata.delta import Delta
 from metadata.directory_assignments import Placement, assign_directories
 from metadata.features import DIRECTORIES_LEVEL
-from metadata.framing import new_record
+from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.leader_moves import LeaderMoves
 from protocol.error_codes import ErrorCode
@@ -43,7 +43,7 @@ from protocol.messages.assign_replicas_to_dirs import ResponsePartitionData as A
 from protocol.messages.assign_replicas_to_dirs import ResponseTopicData as AssignedTopic
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
-from protocol.messages.cluster_metadata import ProducerIdsRecord
+from protocol.messages.cluster_metadata import ConfigRecord, ProducerIdsRecord
 from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
 from protocol.schema import Struct
@@ -100,7 +100,7 @@ class ClusterController(Controller):
 
     def append(self, records: Sequence[Changes]) -> Delta:
         delta = super().append(records)
-        if any(UNCLEAN_ELECTIONS in self.image.config(*each) for each in delta.changed_configs):
+        if delta.changed_configs and any(_is_about_unclean_elections(each) for each in records):
             self._elections.elect_unclean()
         return delta
 
@@ -271,6 +271,12 @@ class ClusterController(Controller):
     def close(self) -> None:
         """Stop: `tick` does nothing any more."""
         self._is_closed = True
+
+
+def _is_about_unclean_elections(change: Changes) -> bool:
+    return (
+        isinstance(change, MetadataRecord) and change.message is ConfigRecord and change.value.name == UNCLEAN_ELECTIONS
+    )
 
 
 def _new_isr(topic_id: bytes, proposed: Struct) -> NewIsr:

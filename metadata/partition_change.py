@@ -128,13 +128,17 @@ def _last_known(partition: PartitionRegistration, leader: int) -> Replicas:
 def _eligible(
     partition: PartitionRegistration, target: Assignment, min_isr: int, rules: Rules, lost: Collection[int]
 ) -> Replicas:
-    """Return the eligible replicas: while too few are in sync, those that were so before and lost no record."""
+    """Return the eligible replicas: while too few are in sync, those that were so before and lost no record.
+
+    A replica that is removed leaves them. Apache Kafka 4.4 keeps it, and may elect it without its records when a later
+    reassignment adds it again.
+    """
     if not rules.has_eligible_replicas:
         return partition.eligible_leader_replicas
     if len(target.isr) >= min(min_isr, len(partition.replicas)):
         return ()
-    candidates = tuple(sorted({*partition.eligible_leader_replicas, *partition.isr}))
-    return without(candidates, {*target.isr, *lost})
+    candidates = {*partition.eligible_leader_replicas, *partition.isr}.intersection(target.replicas)
+    return tuple(sorted(candidates - {*target.isr, *lost}))
 
 
 def _elect(

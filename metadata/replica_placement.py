@@ -54,6 +54,9 @@ def check_manual(image: MetadataImage, replicas: Sequence[int], replication_fact
                 code,
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
             )
+        if image.brokers[broker_id].is_cordoned:
+            why = f"broker {broker_id}, but all its log directories are cordoned."
+            raise Refused(code, f"The manual partition assignment includes {why}")
         if broker_id == previous:
             raise Refused(code, f"The manual partition assignment includes the broker {broker_id} more than once.")
         previous = broker_id

@@ -9,7 +9,7 @@ from typing import Any
 from config import load
 from controller.cluster_controller import ClusterController
 from metadata.bulk_records import Changes, single_records
-from metadata.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.features import DIRECTORIES_LEVEL, ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.partition_registration import PartitionRegistration
@@ -135,7 +135,7 @@ class SmallCluster:
         level = self.image.metadata_version
         records = [new_record(level, TopicRecord, name=name, topic_id=topic_id)]
         for index, each in enumerate(replicas):
-            directories = [directory(broker_id) for broker_id in each]
+            directories = [directory(broker_id) for broker_id in each if level >= DIRECTORIES_LEVEL]
             fields: dict[str, Any] = {
                 "replicas": list(each),
                 "isr": list(each),

@@ -24,13 +24,16 @@ def decide(image: MetadataImage, topics: list[MorePartitions]) -> Decision[MoreP
 
 
 def test_all_brokers_are_cordoned(image: MetadataImage):
-    """The message is exactly Kafka 4.3.1's, without a prefix. A manual assignment ignores the cordon."""
+    """The messages are exactly Kafka 4.4.0's, the first one without a prefix."""
     replay_all(image, cordon_directories(image, 1, [DIRECTORY]))
     (result,) = decide(image, [MorePartitions("pa", 3)]).results
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
     assert result.error_message == "All brokers are currently fenced, or have all their log directories cordoned."
     (result,) = decide(image, [MorePartitions("pa", 3, ((1,),))]).results
-    assert result.error_code is ErrorCode.NONE
+    assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert result.error_message == (
+        "The manual partition assignment includes broker 1, but all its log directories are cordoned."
+    )
 
 
 def test_partitions_are_added_at_the_end(image: MetadataImage):

@@ -177,7 +177,7 @@ def test_replicas_are_spread_over_brokers():
 
 
 def test_a_broker_that_is_cordoned_gets_no_new_partitions():
-    """KIP-1066: all of its log directories. As on Kafka 4.3.1, a manual assignment may use it."""
+    """KIP-1066: all of its log directories. As on Kafka 4.4.0, a manual assignment may not use it either."""
     image = cluster(brokers=2)
     replay_all(image, cordon_directories(image, 2, [DIRECTORY]))
     made = with_topics(image, NewTopic("t", 4)).topics_by_name["t"].partitions
@@ -187,9 +187,11 @@ def test_a_broker_that_is_cordoned_gets_no_new_partitions():
         "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only"
         " 1 broker(s) are registered or some brokers have all their log directories cordoned."
     )
-    with_topics(image, NewTopic("by-hand", assignments=((0, (2,)),)))
+    by_hand = NewTopic("by-hand", assignments=((0, (2,)),))
+    (result,) = decide_topics(image, by_hand).results
+    assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     replay_all(image, cordon_directories(image, 2, []))
-    with_topics(image, NewTopic("both", 1, 2))
+    with_topics(image, by_hand, NewTopic("both", 1, 2))
 
 
 def test_no_broker_that_may_lead():
