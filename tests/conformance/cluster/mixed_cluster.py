@@ -35,6 +35,8 @@ from tests.support.wire import WireClient
 
 OURS, THEIRS, THIRD = 1, 2, 3
 PREFERRED, UNCLEAN = 0, 1
+#: The partitions of the topic of groups.
+GROUP_PARTITIONS = 3
 RACKS = {OURS: "a", THEIRS: "b", THIRD: "c"}
 _SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -227,7 +229,7 @@ def _properties(home: Path, node_id: int) -> dict[str, str]:
         "log.initial.task.delay.ms": "300",
         "log.segment.delete.delay.ms": "0",
         "controlled.shutdown.enable": "true",
-        "offsets.topic.num.partitions": "3",
+        "offsets.topic.num.partitions": str(GROUP_PARTITIONS),
         "offsets.topic.replication.factor": "3",
         "transaction.state.log.num.partitions": "1",
         "transaction.state.log.replication.factor": "3",

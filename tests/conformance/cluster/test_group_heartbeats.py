@@ -18,14 +18,20 @@ from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.conformance.classic_group import Group
-from tests.conformance.cluster.mixed_cluster import OURS, PREFERRED, THEIRS, THIRD, MixedCluster
+from tests.conformance.cluster.mixed_cluster import (
+    GROUP_PARTITIONS,
+    OURS,
+    PREFERRED,
+    THEIRS,
+    THIRD,
+    MixedCluster,
+)
 from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 pytestmark = pytest.mark.full_size  # it waits until a frozen follower leaves the ISR
 
-_PARTITIONS = 50
 #: Answers of an Apache Kafka coordinator after offsets.commit.timeout.ms.
 _REFUSED = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _LEAST = "min.insync.replicas"
@@ -54,7 +60,7 @@ def test_heartbeats_wait_for_no_other_group(cluster: MixedCluster, coordinator: 
     follower = OURS + THEIRS - coordinator
     prefix = uuid.uuid4().hex
     names = (f"{prefix}-{number}" for number in count())
-    stable, committing = islice((each for each in names if partition_for(each, _PARTITIONS) == 0), 2)
+    stable, committing = islice((each for each in names if partition_for(each, GROUP_PARTITIONS) == 0), 2)
     place_coordinator(cluster, coordinator, follower)
     topic = NewTopic(f"topic-{stable}", 2, replica_assignment=[[coordinator]] * 2)  # `Group` looks for it there
     cluster.admin.create_topics([topic])[topic.topic].result(30)
