@@ -87,6 +87,23 @@ def test_replicas_move_with_a_throttle(brokers: list[WatchedMember], tmp_path: P
     assert again.split() == run(f"pybroker reassign verify {file}", brokers).split()
 
 
+def test_another_number_of_replicas_may_be_refused(brokers: list[WatchedMember], tmp_path: Path) -> None:
+    """The controller refuses it for either tool (KIP-860); a move of the same number begins."""
+    run("pybroker topics create kept --replica-assignment 1:2 --config min.insync.replicas=1", brokers)
+    more, same = plan(tmp_path / "more.json", "kept", [1, 2, 3]), plan(tmp_path / "same.json", "kept", [1, 3])
+    option, reason = "--disallow-replication-factor-change", "kept-0: The replication factor is changed from 2 to 3"
+    with pytest.raises(AssertionError, match=reason):
+        run(f"pybroker reassign execute {more} {option}", brokers)
+    words = ["--execute", option, "--reassignment-json-file"]
+    with pytest.raises(AssertionError, match=reason):
+        tool(brokers, "reassign.ReassignPartitionsCommand", *words, str(more))
+    assert replicas_of(brokers, "kept") == ["1,2"]
+    run(f"pybroker reassign execute {same} {option}", brokers)
+    eventually(lambda: replicas_of(brokers, "kept"), equal_to=["1,3"], timeout_s=60)
+    run(f"pybroker reassign execute {more}", brokers)
+    eventually(lambda: replicas_of(brokers, "kept"), equal_to=["1,2,3"], timeout_s=60)
+
+
 def begin_move(broker: WatchedMember, topic: str, replicas: list[int]) -> None:
     """Move partition 0, without the check of both tools that the brokers serve."""
     partition = ReassignablePartition(partition_index=0, replicas=replicas)
