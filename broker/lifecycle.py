@@ -11,10 +11,8 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from broker.coordinator_process import CoordinatorProcess
-from broker.main_process import MainProcess
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
 from broker.process.loop_settings import on_loop_exception, reduce_garbage_collection
@@ -27,6 +25,8 @@ from runtime import logs
 if TYPE_CHECKING:
     from broker.control.channel import Channel
     from broker.control.commands import CommandedParts
+    from broker.controlling.process import ControllerProcess
+    from broker.coordinator_process import CoordinatorProcess
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +55,32 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
     if until_stdin_ends and not _stdin_can_end():
         print("pybroker: --until-stdin-ends: standard input is not a pipe, socket or terminal", file=sys.stderr)
         return 2
-    return _Run(config, announce, until_stdin_ends, _channel() if control else None).run()
+    if control and config.is_controller:
+        print("pybroker: --control is for brokers, not for process.roles=controller", file=sys.stderr)
+        return 2
+    return _Run(config, process_class(config), announce, until_stdin_ends, _channel() if control else None).run()
 
 
-def _commanded(broker: CoordinatorProcess) -> CommandedParts:
+def process_class(config: BrokerConfig) -> type[CoordinatorProcess] | type[ControllerProcess]:
+    """Return the kind of process for the roles of the configuration. A node loads only its own kind."""
+    if config.is_controller:
+        from broker.controlling.process import ControllerProcess
+
+        return ControllerProcess
+    if config.is_member:
+        from broker.membership.process import MemberProcess
+
+        return MemberProcess
+    from broker.main_process import MainProcess
+
+    return MainProcess
+
+
+def _commanded(broker: CoordinatorProcess | ControllerProcess) -> CommandedParts:
     from broker.control.commands import CommandedParts
+    from broker.coordinator_process import CoordinatorProcess
 
+    assert isinstance(broker, CoordinatorProcess)
     return CommandedParts(
         timers=broker.timers,
         logs=broker.logs,
@@ -96,9 +116,15 @@ class _Run:
     """One run of a broker in this process."""
 
     def __init__(
-        self, config: BrokerConfig, announce: bool, until_stdin_ends: bool, control: Channel | None = None
+        self,
+        config: BrokerConfig,
+        process: type[CoordinatorProcess] | type[ControllerProcess],
+        announce: bool,
+        until_stdin_ends: bool,
+        control: Channel | None = None,
     ) -> None:
         self._config = config
+        self._process = process
         self._announce = announce
         self._until_stdin_ends = until_stdin_ends
         self._control = control
@@ -145,9 +171,10 @@ class _Run:
             return 1
         reduce_garbage_collection(broker.opening, broker.lazy_imports)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
-        users = {user for user, _ in broker.metadata.image.scram_credentials}
-        for line in start_lines(self._config.node_id, users):
-            log.info("%s", line)
+        if not self._config.is_controller:
+            users = {user for user, _ in broker.metadata.image.scram_credentials}
+            for line in start_lines(self._config.node_id, users):
+                log.info("%s", line)
         self._service.ready(f"Listening on {', '.join(broker.addresses)}")
         if broker.console is not None:
             log.info("The console is at %s", broker.console.urls[0])
@@ -170,16 +197,11 @@ class _Run:
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
 
-    def _new_broker(self) -> CoordinatorProcess:
+    def _new_broker(self) -> CoordinatorProcess | ControllerProcess:
         control = self._control
-        process: type[CoordinatorProcess] = MainProcess
-        if self._config.is_member:
-            from broker.membership.process import MemberProcess  # a single node needs none of it
-
-            process = MemberProcess
         if control is None:
-            return process(self._config, self._loop, on_fatal=self._on_fatal)
-        return process(
+            return self._process(self._config, self._loop, on_fatal=self._on_fatal)
+        return cast("type[CoordinatorProcess]", self._process)(
             self._config,
             self._loop,
             clock=control.clock,

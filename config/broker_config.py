@@ -158,6 +158,11 @@ class BrokerConfig:
         return self.get_list("process.roles") == ("broker",)
 
     @property
+    def is_controller(self) -> bool:
+        """Whether this node is a controller and no broker."""
+        return self.get_list("process.roles") == ("controller",)
+
+    @property
     def rack(self) -> str | None:
         return self.get_str("broker.rack") or None
 

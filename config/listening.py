@@ -39,6 +39,7 @@ class Listening(msgspec.Struct, frozen=True):
     """The listeners to open and to advertise, the inter-broker listener's name, and the controller listeners.
 
     `to_controllers`: name and security protocol of the listener at which other nodes are controllers; None without one.
+    `advertised_controllers`: the addresses at which brokers find the controller listeners, in their order.
     """
 
     opened: tuple[Listener, ...]
@@ -46,6 +47,7 @@ class Listening(msgspec.Struct, frozen=True):
     inter_broker_name: str
     controllers: tuple[Listener, ...]
     to_controllers: tuple[str, str] | None = None
+    advertised_controllers: tuple[Listener, ...] = ()
 
 
 def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
@@ -77,15 +79,20 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
     if values["advertised.listeners"] is not None:
         advertised = tuple(listener for listener in advertised_listeners if listener.name not in controller_names)
     inter_broker_name = _inter_broker_name(settings, values, protocols)
-    check_advertised(advertised, opened, inter_broker_name)
+    controllers = tuple(listener for listener in listeners if listener.name in controller_names)
+    if _texts(values, "process.roles") == ("controller",):
+        _check_no_broker_listener(opened, values)
+    else:
+        check_advertised(advertised, opened, inter_broker_name)
     _check_early_start(values, listeners, controller_names)
     _check_ports_of_workers(values, opened, advertised)
     return Listening(
         opened,
         tuple(_as_advertised(listener) for listener in advertised),
         inter_broker_name,
-        tuple(listener for listener in listeners if listener.name in controller_names),
+        controllers,
         _to_controllers(values, protocols),
+        _advertised_controllers(controllers, advertised_listeners),
     )
 
 
@@ -131,6 +138,25 @@ def _check_controller_names(
                 key,
             )
         )
+
+
+def _check_no_broker_listener(opened: tuple[Listener, ...], values: Mapping[str, ConfigValue]) -> None:
+    """Check as in Kafka: a controller without a broker opens controller listeners alone."""
+    if opened and values["controller.listener.names"]:
+        sentence = (
+            "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
+            "process.roles=controller"
+        )
+        names = ",".join(each.name for each in opened)
+        raise ConfigError(Problem("listeners", names, sentence, "controller listeners", sentence=sentence))
+
+
+def _advertised_controllers(
+    controllers: tuple[Listener, ...], advertised: tuple[Listener, ...]
+) -> tuple[Listener, ...]:
+    """Return the addresses of controller listeners (KIP-853): the advertised ones, else those that are opened."""
+    given = {each.name: each for each in advertised}
+    return tuple(_as_advertised(given.get(each.name, each)) for each in controllers)
 
 
 def _to_controllers(values: Mapping[str, ConfigValue], protocols: Mapping[str, str]) -> tuple[str, str] | None:

@@ -111,7 +111,7 @@ class _Findings:
 
 def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
     """Yield notes about valid but surprising settings."""
-    if config.listening.controllers:
+    if config.listening.controllers and not config.is_controller:
         names = ", ".join(str(listener) for listener in config.listening.controllers)
         yield f"the controller listener {names} is not opened: the broker is its own controller"
     if "log.dirs" not in settings and "log.dir" not in settings:
@@ -238,7 +238,7 @@ def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]
 
 
 def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
-    """Check that the process is a broker: its own controller, or a member of a cluster whose controllers it can find.
+    """Check the roles: a broker that is its own controller, a member that can find its controllers, or a controller.
 
     Without the controller role it must not start a cluster of its own beside the one that it should join.
     """
@@ -257,9 +257,9 @@ def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Fin
 
         found.problems += (_with_origin(each, settings) for each in member_problems(values))
         return
-    reason = "a controller without a broker is not supported"
-    allowed = "broker,controller; broker"
-    found.problems.append(Problem("process.roles", setting.text, reason, allowed, setting.origin))
+    from .controllers import controller_problems
+
+    found.problems += (_with_origin(each, settings) for each in controller_problems(values))
 
 
 def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:

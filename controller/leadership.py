@@ -21,7 +21,7 @@ from controller.metadata_snapshot import SnapshotId, read_snapshot, snapshots_in
 from metadata import registration
 from metadata.bulk_records import Changes
 from metadata.features import METADATA_VERSION, unsupported_level
-from metadata.image import MetadataImage
+from metadata.image import Endpoint, MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.registration import NodeIdentity, feature_levels
 from metadata.replay import replay_all
@@ -105,15 +105,19 @@ class ActiveLog:
             self._log.append(records, now_ms)
             replay_all(self._image, records)
 
-    def lead(self, loader: MetadataLoader, now_ms: int) -> None:
-        """Begin the next leader epoch: abort what a former leader left open, bootstrap, register the controller."""
+    def lead(self, loader: MetadataLoader, now_ms: int, listeners: Sequence[Endpoint] | None = None) -> None:
+        """Begin the next leader epoch: abort what a former leader left open, bootstrap, register the controller.
+
+        `listeners` are the controller's addresses; without them they are those of the configuration.
+        """
         config, directory = self._config, self._log.partition_log.directory
         self._log.become_leader(config.node_id, now_ms)
         if loader.in_transaction:
             self._append(registration.abort_transaction(self._image), now_ms)
         if METADATA_VERSION not in self._image.features:
             self._append(registration.bootstrap_records(formatted_with(directory.fs, directory.path)), now_ms)
-        listeners = endpoints(config.controller_listeners)
+        if listeners is None:
+            listeners = endpoints(config.controller_listeners)
         self._append(registration.register_controller(self._image, self._node, listeners), now_ms)
 
     def register_broker(self, directory_ids: Sequence[bytes], now_ms: int) -> None:

@@ -180,6 +180,12 @@ class MetadataLog:
         self._append(build_control_batch(quorum.control_records(), now_ms), now_ms)
         self.quorum = quorum
 
+    def name_voters(self, quorum: Quorum, now_ms: int) -> None:
+        """Write the voters into a log whose kraft.version names them (KIP-853). Raises the storage's errors."""
+        records = [each for each in quorum.control_records() if each[0] is ControlType.KRAFT_VOTERS]
+        self._append(build_control_batch(records, now_ms), now_ms)
+        self.quorum = quorum
+
     def append(self, records: Sequence[Changes], now_ms: int) -> int:
         """Append records as one batch, and return the offset of the first.
 

@@ -17,7 +17,7 @@ from controller.formatting import DEFAULT_CONTROLLER, id_text, quorum_of
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate, update_features
 from metadata.features import KRAFT_VERSION
-from metadata.image import MetadataImage
+from metadata.image import Endpoint, MetadataImage
 from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
 from runtime.deferred import Deferred
@@ -61,7 +61,10 @@ class FeatureSource(Protocol):
 
 
 class MetadataQuorum:
-    """The quorum of a single node, its only voter and always its leader. `directory_ids`: log directory ids by path."""
+    """The quorum of a single node, its only voter and always its leader. `directory_ids`: log directory ids by path.
+
+    `listeners` are the addresses of its controller listeners, where they are open.
+    """
 
     def __init__(
         self,
@@ -70,8 +73,10 @@ class MetadataQuorum:
         directory_ids: Mapping[str, bytes],
         controller: Controller,
         now_ms: Callable[[], int],
+        listeners: Sequence[Endpoint] = (),
     ) -> None:
         self._config = config
+        self._listeners = listeners or endpoints(config.controller_listeners)
         self._log = metadata_log
         self._directory_ids = directory_ids
         self._controller = controller
@@ -103,7 +108,7 @@ class MetadataQuorum:
         """This node, as the log names it or, if the log names no voters, as the configuration does."""
         named = self._log.quorum.voters
         if named is None:
-            found = endpoints(self._config.controller_listeners) or [DEFAULT_CONTROLLER]
+            found = self._listeners or [DEFAULT_CONTROLLER]
             listeners = tuple((each.name, each.host, each.port) for each in found)
             return Voter(self._config.node_id, ZERO_UUID, listeners)
         (voter,) = named.voters
@@ -135,8 +140,7 @@ class MetadataQuorum:
     def _name_voter(self) -> None:
         """Change to kraft.version 1: the log names this node as voter, with its endpoints."""
         directory_id = self._directory_ids[self._config.metadata_log_dir.rstrip("/")]
-        controllers = endpoints(self._config.controller_listeners)
-        self._log.begin_quorum(quorum_of(self._config.node_id, directory_id, controllers), self._now_ms())
+        self._log.begin_quorum(quorum_of(self._config.node_id, directory_id, self._listeners), self._now_ms())
 
     # -- voters ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from broker.membership.controllers import ControllerChannel, Leader
 from broker.network.outbound_errors import OutboundError
 from broker.requests.context import ClientConnection, CloseConnection
 from broker.requests.error_reply import error_reply
+from broker.requests.forwardable import FORWARDABLE
 from broker.requests.forwarding import ForwardedApi
 from broker.requests.served_api import ServedApi
 from protocol.api_keys import ApiKey
@@ -32,40 +33,13 @@ from runtime.timers import Timers
 
 log = logging.getLogger(__name__)
 
-FORWARDED = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.UNREGISTER_BROKER,
-        ApiKey.UNREGISTER_CONTROLLER,
-        ApiKey.ADD_RAFT_VOTER,
-        ApiKey.REMOVE_RAFT_VOTER,
-    }
-)
-"""Requests that change the metadata of the cluster, or ask the controllers about themselves."""
-
 _PRINCIPAL_VERSION = 0
 #: Between tries while no controller is active.
 _RETRY_MS = 100
 
 
 def apis_of_a_member(served: Mapping[int, ServedApi]) -> dict[int, ServedApi]:
-    """Return the same APIs, of which FORWARDED are forwarded undecoded, but for the levels of loggers."""
+    """Return the same APIs, of which FORWARDABLE are forwarded undecoded, but for the levels of loggers."""
     return {key: _as_served_here(key, each) for key, each in served.items()}
 
 
@@ -74,7 +48,7 @@ def _as_served_here(key: int, served: ServedApi) -> ServedApi:
         return ForwardedApi(served, alter_configs)
     if key == ApiKey.ALTER_CONFIGS:
         return ForwardedApi(served, replace_configs)
-    return ForwardedApi(served) if key in FORWARDED else served
+    return ForwardedApi(served) if key in FORWARDABLE else served
 
 
 class EnvelopeForwarder:

@@ -13,6 +13,7 @@ from broker.network.server import Server
 from broker.process.loopback import localhost_addresses
 from broker.process.machine_memory import memory_bytes
 from config import BrokerConfig
+from config import Listener as ConfiguredListener
 from runtime.clock import Clock
 
 
@@ -54,8 +55,10 @@ _RECEIVE_BUFFER_BYTES = -1
 _MEMORY_PART = 4
 
 
-def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[Listener]:
-    """Bind the ports of all listeners, without accepting clients yet. Raises CannotBind.
+def bind_listeners(
+    config: BrokerConfig, clock: Clock, worker: int = 0, configured: Iterable[ConfiguredListener] | None = None
+) -> list[Listener]:
+    """Bind the ports of all listeners, or of those `configured`, without accepting clients yet. Raises CannotBind.
 
     Other workers get the next port numbers, or any, if any port may be used.
     """
@@ -63,7 +66,7 @@ def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     localhost_addresses()  # cached for later requests whose answers name the broker
     try:
-        for each in config.listeners:
+        for each in config.listeners if configured is None else configured:
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")
             sockets = bind(each.host, each.port and each.port + worker, receive_buffer_bytes)
             rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)

@@ -50,6 +50,6 @@ def announcement(
 
 def reachable(config: BrokerConfig, listener_name: str, port: int) -> str:
     """Return the address of a listener for programs on this machine."""
-    opened = next(each for each in config.listeners if each.name == listener_name)
+    opened = next(each for each in (*config.listeners, *config.controller_listeners) if each.name == listener_name)
     host = "localhost" if opened.host is None or is_wildcard(opened.host) else opened.host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

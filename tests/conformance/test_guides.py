@@ -50,6 +50,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/start/installation.md", "git clone"): _STARTS,
     ("docs/start/installation.md", "python3 -m venv"): _INSTALLS,
     ("docs/start/installation.md", "docker build"): "needs docker",
+    ("controller.md", "pybroker serve"): "tests/integration/controlling starts controllers",
     ("systemd.md", "python3 -m venv"): _INSTALLS,
     ("systemd.md", "/opt/pybroker/bin/pybroker"): "needs root and systemd",
     ("systemd.md", "systemctl status"): "needs systemd",

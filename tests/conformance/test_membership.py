@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from broker.membership.forwarding import FORWARDED
+from broker.requests.forwardable import FORWARDABLE
 from metadata.loading import MetadataLoader
 from metadata.partition_registration import is_reserved_directory
 from protocol.messages.alter_configs import ALTER_CONFIGS
@@ -224,7 +224,7 @@ def test_forwarded_requests_have_the_same_answers(member: MemberBroker, other: O
     ]
     with WireClient(HOST, member.port) as ours, WireClient(HOST, other.port) as theirs:
         versions = [served_versions(each) for each in (ours, theirs)]
-        assert {key: versions[0].get(key) for key in FORWARDED} == {key: versions[1].get(key) for key in FORWARDED}
+        assert {key: versions[0].get(key) for key in FORWARDABLE} == {key: versions[1].get(key) for key in FORWARDABLE}
         for api, fields in requests:
             answers = [str(each.call(api, api.current.max, **fields)) for each in (ours, theirs)]
             # of DescribeQuorum: when observers have fetched, and how far

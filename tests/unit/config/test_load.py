@@ -208,13 +208,46 @@ def test_invalid_node_ids(settings: dict[str, str]) -> None:
     assert problems(overrides=settings)
 
 
-def test_controller_alone_is_rejected() -> None:
-    """It would start a broker that nobody asked for."""
-    (found,) = problems(overrides={"process.roles": "controller", "controller.quorum.voters": "9@elsewhere:9093"})
-    assert "process.roles=controller: a controller without a broker is not supported" in found
-    assert "allowed: broker,controller; broker" in found
-    both = {"process.roles": "controller,broker", "node.id": "1", "controller.listener.names": "CONTROLLER"}
-    load(overrides={**both, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"})
+CONTROLLER = {
+    "process.roles": "controller",
+    "node.id": "100",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CONTROLLER://:9093",
+}
+
+
+def test_controller_alone() -> None:
+    """It opens controller listeners alone, and advertises what the file says."""
+    alone = load(overrides=CONTROLLER)
+    assert alone.is_controller
+    assert alone.listeners == ()
+    assert [each.port for each in alone.controller_listeners] == [9093]
+    assert [each.host for each in alone.listening.advertised_controllers] == [None]
+    advertised = load(overrides={**CONTROLLER, "advertised.listeners": "CONTROLLER://c1.example:19093"})
+    assert [(each.host, each.port) for each in advertised.listening.advertised_controllers] == [("c1.example", 19093)]
+    load(overrides={**CONTROLLER, "controller.quorum.voters": "100@localhost:9093"})
+    load(overrides={**CONTROLLER, "controller.quorum.bootstrap.servers": "localhost:9093"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"controller.quorum.voters": "9@elsewhere:9093"}, "the node id 100 must be included in the set of voters"),
+        (
+            {"controller.quorum.voters": "100@localhost:9093,101@elsewhere:9093"},
+            "a quorum of several controllers is not supported (others: 101)",
+        ),
+        ({"controller.quorum.bootstrap.servers": "a:9093,b:9093"}, "a quorum of several controllers is not supported"),
+        ({"controller.listener.names": None}, "must contain at least one value appearing in the 'listeners'"),
+        ({"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}, "must only contain KRaft controller listeners"),
+        ({"num.workers": "2"}, "a controller has one process"),
+    ],
+)
+def test_values_that_describe_no_controller(changes: dict[str, str | None], reason: str) -> None:
+    """One line each, with the key."""
+    settings = {key: value for key, value in {**CONTROLLER, **changes}.items() if value is not None}
+    (found,) = problems(overrides=settings)
+    assert reason in found
 
 
 MEMBER = {

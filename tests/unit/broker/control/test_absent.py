@@ -7,7 +7,7 @@ WHAT_A_START_LOADS = """
 import sys
 from pybroker.engine_process import enter
 enter()
-import broker.lifecycle, broker.main
+import broker.lifecycle, broker.main, broker.main_process
 from broker.requests.served_api import discover
 for row in discover().values():
     row.load()

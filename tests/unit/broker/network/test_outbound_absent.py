@@ -9,9 +9,9 @@ _SCRIPT = """
 import sys
 from pybroker.engine_process import enter
 enter()
-import broker.main, broker.lifecycle, broker.workers.supervisor
+import broker.main, broker.lifecycle, broker.main_process, broker.workers.supervisor
 absent = "broker.network.outbound", "broker.membership", "broker.replication", "client", "config.membership"
-absent += "replication", "security.sasl.c"
+absent += "replication", "security.sasl.c", "broker.controlling", "controller.cluster_controller", "config.controllers"
 print([name for name in sys.modules if name.startswith(absent)])
 """
 

@@ -174,7 +174,7 @@ def test_a_start_imports_no_code_of_rare_requests() -> None:
     """Imports of the code that a new broker does not need cost memory in each process of a broker."""
     program = """
 import sys
-import broker.lifecycle
+import broker.lifecycle, broker.main_process
 from broker.requests.lazy_imports import FIRST_STEPS
 from broker.requests.served_api import discover
 served = discover()

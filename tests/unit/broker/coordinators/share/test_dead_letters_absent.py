@@ -7,7 +7,7 @@ WHAT_A_START_LOADS = """
 import sys
 from pybroker.engine_process import enter
 enter()
-import broker.lifecycle, broker.main
+import broker.lifecycle, broker.main, broker.main_process
 import broker.coordinators.share.fetch_services, broker.coordinators.share.partitions
 import broker.coordinators.share.requests, broker.coordinators.share.coordinator
 import broker.workers.worker, broker.workers.supervisor

@@ -1,0 +1,44 @@
+"""DescribeCluster v0-v2 of a controller: the controllers, for tools and for brokers that start (KIP-700, KIP-919).
+
+Versions: v1 may ask for controllers instead of brokers; v2 fenced brokers (KIP-1073). As in Kafka, a controller lists
+no brokers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.access.authorization.operations import NOT_ASKED, cluster_operations
+from broker.requests.context import RequestContext
+from broker.requests.served_api import Reply
+from protocol.error_codes import ErrorCode
+from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
+from protocol.schema import Struct
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.controlling.raft_leader import RaftLeader
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def describe_cluster(ctx: RequestContext, request: Struct, *, leader: RaftLeader, guard: Guard | None) -> Reply:
+    if request.endpoint_type == _BROKERS:
+        message = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+        return DESCRIBE_CLUSTER.response(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=message)
+    if request.endpoint_type != _CONTROLLERS:
+        message = f"Unsupported endpoint type {request.endpoint_type}"
+        return DESCRIBE_CLUSTER.response(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=message)
+    return DESCRIBE_CLUSTER.response(
+        endpoint_type=_CONTROLLERS,
+        cluster_id=leader.cluster_id,
+        controller_id=leader.node_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=leader.node_id, host=each.host, port=each.port)
+            for each in leader.endpoints
+            if each.name == ctx.connection.listener_name
+        ],
+        cluster_authorized_operations=(
+            cluster_operations(guard, ctx) if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
