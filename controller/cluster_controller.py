@@ -28,6 +28,7 @@ from metadata.controller_registration import register_controller
 from metadata.decision import MAX_RECORDS_PER_REQUEST, PartitionResult, Refused
 from metadata.delta import Delta
 from metadata.directory_assignments import Placement, assign_directories
+from metadata.feature_updates import NodeFeatures, features_of_nodes
 from metadata.features import DIRECTORIES_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
@@ -255,6 +256,10 @@ class ClusterController(Controller):
             may_be_unclean=self._settings.may_be_unclean,
         )
         return self._settle(decision)
+
+    def features_of_others(self) -> Sequence[NodeFeatures]:
+        """Return the features of all registered nodes but this one: feature levels have to suit them, too."""
+        return features_of_nodes(self.image, self._config.node_id)
 
     # ---- time
 

@@ -54,6 +54,7 @@ from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:
     from controller.metadata_log import MetadataLog
+    from metadata.feature_updates import NodeFeatures
 
 log = logging.getLogger(__name__)
 automatic_log = LimitedLog(log)  # a client may request a topic that cannot be created any number of times
@@ -301,6 +302,10 @@ class Controller:
     def alter_config(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> Deferred[None]:
         """Set settings of a resource, or remove those with None. The caller has checked them."""
         return self.submit(configs.alter_config(self.image, resource_type, name, changes))
+
+    def features_of_others(self) -> Sequence[NodeFeatures]:
+        """Return the features of other nodes, which limit feature levels. A single node has none."""
+        return ()
 
     # ---- reports of this node's broker
 

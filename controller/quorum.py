@@ -129,6 +129,7 @@ class MetadataQuorum:
             node_id=self._config.node_id,
             kraft_version=self.kraft_version,
             min_insync_replicas=self._config.get_int("min.insync.replicas"),
+            others=self._controller.features_of_others(),
         )
         if validate_only:
             return Deferred.resolved(None)

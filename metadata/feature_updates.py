@@ -6,8 +6,9 @@ kraft.version is not a record of the image, and so is returned separately.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 from msgspec import field
@@ -23,7 +24,7 @@ from metadata.features import (
     SUPPORTED_FEATURES,
 )
 from metadata.framing import MetadataRecord, new_record
-from metadata.image import MetadataImage, ResourceType
+from metadata.image import FeatureRange, MetadataImage, ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
 
@@ -44,6 +45,24 @@ class FeatureUpdate(msgspec.Struct, frozen=True):
     upgrade_type: int = UpgradeType.UPGRADE
 
 
+class NodeFeatures(NamedTuple):
+    """The lowest and the highest level of each feature that a registered node supports. `name`: "Broker 1"."""
+
+    name: str
+    ranges: Mapping[str, tuple[int, int]]
+
+
+def features_of_nodes(image: MetadataImage, node_id: int) -> list[NodeFeatures]:
+    """Return the features of all registered brokers and controllers, except for the controller `node_id`."""
+    found = [_node(f"Broker {number}", broker.features) for number, broker in image.brokers.items()]
+    controllers = image.controllers.items()
+    return found + [_node(f"Controller {number}", each.features) for number, each in controllers if number != node_id]
+
+
+def _node(name: str, features: Iterable[FeatureRange]) -> NodeFeatures:
+    return NodeFeatures(name, {each.name: (each.minimum, each.maximum) for each in features})
+
+
 class FeatureDecision(msgspec.Struct):
     """Records of the metadata, and the new kraft.version, None if it does not change."""
 
@@ -58,6 +77,7 @@ def update_features(
     node_id: int,
     kraft_version: int,
     min_insync_replicas: int,
+    others: Sequence[NodeFeatures] = (),
 ) -> FeatureDecision:
     """Decide about all updates of a request. Raises Refused: INVALID_UPDATE_VERSION.
 
@@ -66,12 +86,13 @@ def update_features(
         kraft_version: the current level.
         min_insync_replicas: the brokers' value in their configuration files. It is written when eligible leader
             replicas are turned on, which need the same value everywhere (KIP-966).
+        others: the other nodes of the cluster, which have to support the levels, too.
     """
     decision = FeatureDecision()
     levels = {**image.features, **{update.name: update.level for update in updates}}
     for update in updates:
         current = kraft_version if update.name == KRAFT_VERSION else image.features.get(update.name, 0)
-        _check(update, current, node_id)
+        _check(update, current, node_id, others)
         if update.name == KRAFT_VERSION:
             if update.level < current:
                 raise _refused(update, "Can't downgrade the version of this feature.")
@@ -98,7 +119,7 @@ def _refused(update: FeatureUpdate, why: str) -> Refused:
     return Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
 
 
-def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
+def _check(update: FeatureUpdate, current: int, node_id: int, others: Sequence[NodeFeatures]) -> None:
     """Check the rules of every feature."""
     if update.upgrade_type not in set(UpgradeType):
         raise _refused(update, "The controller does not support the given upgrade type.")
@@ -109,6 +130,11 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
     lowest, highest = SUPPORTED_FEATURES[update.name]
     if not lowest <= update.level <= highest:
         raise _refused(update, f"Local controller {node_id} only supports versions {lowest}-{highest}")
+    for node in others:
+        lowest, highest = node.ranges.get(update.name, (0, 0))
+        if not lowest <= update.level <= highest:
+            why = f"only supports versions {lowest}-{highest}" if highest else "does not support this feature."
+            raise _refused(update, f"{node.name} {why}")
     if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
         message = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or "

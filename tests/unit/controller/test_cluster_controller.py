@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from metadata.create_topics import NewTopic
+from metadata.decision import Refused
 from metadata.elections import ElectionType
+from metadata.feature_updates import FeatureUpdate, update_features
 from metadata.image import ResourceType
 from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, LeaderRecoveryState
 from protocol.error_codes import ErrorCode
@@ -21,6 +23,7 @@ from protocol.messages.assign_replicas_to_dirs import (
     RequestPartitionData,
     RequestTopicData,
 )
+from protocol.messages.broker_registration import Feature
 from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
 from protocol.schema import Struct
 from tests.unit.controller.small_cluster import SESSION_MS, TOPIC, SmallCluster, directory
@@ -319,6 +322,23 @@ def test_controllers_register():
     assert 100 in cluster.image.controllers
     old = SmallCluster(elr=False, level=14)
     assert old.controller.register_controller(request).result().error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("highest", "message"),
+    [(1, "Broker 2 only supports versions 0-1"), (0, "Broker 2 does not support this feature.")],
+)
+def test_feature_levels_have_to_suit_every_broker(highest: int, message: str):
+    cluster = SmallCluster().with_brokers(1)
+    features = [each for each in cluster.registration(2).features if each.name != "share.version"]
+    features.append(Feature(name="share.version", min_supported_version=0, max_supported_version=highest))
+    cluster.with_brokers(2, features=features)
+    update = FeatureUpdate("share.version", 2)
+    others = cluster.controller.features_of_others()
+    with pytest.raises(Refused, match=message) as refused:
+        update_features(cluster.image, [update], node_id=100, kraft_version=1, min_insync_replicas=1, others=others)
+    assert refused.value.error_code is ErrorCode.INVALID_UPDATE_VERSION
+    assert update_features(cluster.image, [update], node_id=100, kraft_version=1, min_insync_replicas=1).records
 
 
 # ---- answers
