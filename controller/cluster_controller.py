@@ -49,7 +49,7 @@ from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
 from protocol.schema import Struct
 from runtime.deferred import Deferred
-from storage.errors import LogOffline
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from controller.metadata_log import MetadataLog
@@ -132,7 +132,7 @@ class ClusterController(Controller):
             response = decide()
         except Refused as refusal:
             response = refused(refusal)
-        except LogOffline as error:
+        except (StorageError, OSError) as error:
             failed: Deferred[Struct] = Deferred()
             failed.fail(error)
             return failed
@@ -267,7 +267,7 @@ class ClusterController(Controller):
         """Do what is due: end sessions, elect leaders. Return after how many milliseconds to call again."""
         if self._is_closed or self._failure is not None:
             return 1000
-        with suppress(LogOffline):  # the log's directory reports that itself
+        with suppress(StorageError, OSError):  # the log's directory reports that itself
             self._brokers.end_sessions()
             self._elections.run_due()
             self.when_durable()

@@ -1,4 +1,4 @@
-"""What a heartbeat makes of a broker: fenced, unfenced, in controlled shutdown, or gone (KIP-631).
+"""The state of a broker after a heartbeat: fenced, unfenced, in controlled shutdown, or gone (KIP-631).
 
 The decisions are those of Kafka's BrokerHeartbeatManager.
 """
@@ -25,7 +25,7 @@ class BrokerState(Enum):
 
 
 class Heartbeat(NamedTuple):
-    """What a broker reports and wants. `metadata_offset` is the last offset that it has applied."""
+    """The report and the wishes of a broker. `metadata_offset` is the last offset that it has applied."""
 
     metadata_offset: int
     wants_fence: bool
@@ -33,7 +33,7 @@ class Heartbeat(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What the controller knows about the cluster when the heartbeat arrives.
+    """The state of the cluster when the heartbeat arrives, as far as the decision needs it.
 
     Args:
         registration_offset: the offset of the broker's RegisterBrokerRecord.

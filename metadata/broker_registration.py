@@ -20,7 +20,7 @@ from protocol.schema import Struct
 
 
 class Cluster(NamedTuple):
-    """What the controller knows beside the image. `next_offset` is that of the record which is appended next."""
+    """Facts that are not in the image. `next_offset` is the offset of the record that is appended next."""
 
     cluster_id: str
     kraft_version: int

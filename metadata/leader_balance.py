@@ -6,12 +6,12 @@ A run elects a limited number, so that other requests do not wait long behind it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metadata.bulk_records import Changes, ChangesBuilder
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_change import Election, Wanted, change_of
-from metadata.partition_registration import NO_LEADER, PartitionRegistration
+from metadata.partition_registration import EPOCHS, NO_LEADER, PartitionRegistration
 from metadata.partition_rules import MayBeUnclean, min_isr, possible_leaders, rules_of
 
 MAX_ELECTIONS = 1000
@@ -47,11 +47,16 @@ def _elect(
     image: MetadataImage, partitions: Iterable[tuple[TopicImage, int, PartitionRegistration]], wanted: Wanted
 ) -> Elections:
     builder, count = ChangesBuilder(image.metadata_version), 0
+    decided: dict[tuple[object, ...], dict[str, Any]] = {}  # partitions that are alike are decided once
     for topic, number, partition in partitions:
         if count >= MAX_ELECTIONS:
             return Elections(builder.changes, count, goes_on=True)
-        rules = rules_of(image, possible_leaders(image, partition))
-        fields = change_of(partition, min_isr(image, topic.name), rules, wanted)
+        needed = min_isr(image, topic.name)
+        kind = (needed, partition[: EPOCHS.start], partition[EPOCHS.stop :])
+        fields = decided.get(kind)
+        if fields is None:
+            rules = rules_of(image, possible_leaders(image, partition))
+            fields = decided[kind] = change_of(partition, needed, rules, wanted)
         builder.add(topic.topic_id, number, fields)
         count += bool(fields)
     return Elections(builder.changes, count, goes_on=False)

@@ -39,6 +39,7 @@ class ListLog:
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
         self.batches: list[int] = []
+        self.failure: Exception | None = None
         self.epoch = 1
         self.quorum = SimpleNamespace(kraft_version=1)
 
@@ -47,6 +48,8 @@ class ListLog:
         return len(self.records)
 
     def append(self, records: Sequence[Changes], now_ms: int) -> int:
+        if self.failure is not None:
+            raise self.failure
         offset, found = len(self.records), single_records(records)
         self.records += found
         self.batches.append(len(found))

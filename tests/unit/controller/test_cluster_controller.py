@@ -26,6 +26,7 @@ from protocol.messages.assign_replicas_to_dirs import (
 from protocol.messages.broker_registration import Feature
 from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
 from protocol.schema import Struct
+from storage.errors import LogOffline
 from tests.unit.controller.small_cluster import SESSION_MS, TOPIC, SmallCluster, directory
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -243,6 +244,32 @@ def test_balancing_may_be_off():
     cluster.now_ms = 5000
     cluster.controller.tick()
     assert cluster.partition().leader == 2
+
+
+def test_many_preferred_leaders_are_elected_in_several_runs():
+    """Other requests are served between two runs of 1,000 elections."""
+    cluster = SmallCluster(settings={"leader.imbalance.check.interval.seconds": "5"}).with_brokers(1, 2)
+    cluster.with_topic(*[(1, 2)] * 1500)
+    lose(cluster, 1)
+    cluster.heartbeat(1)
+    cluster.alter(2, *(cluster.proposal(index, [1, 2]) for index in range(1500)))
+    cluster.now_ms = 5000
+    assert cluster.controller.tick() == 1
+    leaders = [each.leader for each in cluster.image.topics_by_id[TOPIC].partitions.values()]
+    assert leaders == [1] * 1000 + [2] * 500
+    cluster.now_ms += 1
+    cluster.controller.tick()
+    assert all(each.leader == 1 for each in cluster.image.topics_by_id[TOPIC].partitions.values())
+
+
+def test_failed_log_ends_the_answers_and_not_the_timer():
+    cluster = three()
+    cluster.log.failure = LogOffline("/logs", "the disk is gone")
+    found = cluster.controller.alter_partition(proposed(cluster, [1, 2]))
+    with pytest.raises(LogOffline):
+        found.result()
+    cluster.now_ms = SESSION_MS
+    assert cluster.controller.tick() > 0
 
 
 # ---- placement
