@@ -24,7 +24,7 @@ from .keys.own import OWN_KEYS
 from .keys.replication import DYNAMIC_ONLY_KEYS, REPLICATION_KEYS
 from .keys.security import SECURITY_KEYS
 from .keys.transaction import TRANSACTION_KEYS
-from .keys.why_inert import OF_ONE_NODE
+from .keys.why_inert import ACTIVE_CONTROLLER, OF_ONE_NODE
 from .shipped import server_properties
 
 CONFIGS_PAGE = Path("docs/generated/configs.md")
@@ -72,7 +72,8 @@ commas. If the default is a broker key, that key supplies the default, and its l
 Sections before "Dynamic only" list keys of `server.properties` ([sources](../reference/configuration.md)). A new value
 needs a restart unless the key is marked with Kafka's update mode: **per-broker** keys can change on a running broker,
 **cluster-wide** keys also for all brokers at once. Keys of topics, groups, clients and users can always change.
-**members**: only members of a cluster (`process.roles=broker`, [experimental](../guides/cluster.md)) use the key.
+**members**: only members of a cluster (`process.roles=broker`, [experimental](../guides/cluster.md)) use the key,
+**controllers**: only [pybroker's own controller](../guides/controller.md).
 [Keys without effect](#without-effect) are at the end.
 """
 
@@ -97,7 +98,7 @@ def configs_page() -> str:
     for title, rows in SECTIONS:
         parts.append(f"\n## {title}\n\n")
         for row in rows:
-            if row.inert and (row.removed or row.inert not in OF_ONE_NODE):
+            if row.inert and (row.removed or row.inert not in (*OF_ONE_NODE, ACTIVE_CONTROLLER)):
                 without_effect.setdefault(row.inert, []).append(row.name)
             else:
                 parts.append(_line(row, always_dynamic=title in _ALWAYS_DYNAMIC))
@@ -136,6 +137,8 @@ def _remark(row: ConfigKey, *, always_dynamic: bool) -> str:
     internal = " Internal." if row.internal and row not in OWN_KEYS else ""
     if row.inert in OF_ONE_NODE:
         internal += " **members**"
+    elif row.inert == ACTIVE_CONTROLLER:
+        internal += " **controllers**"
     return internal if always_dynamic else internal + _DYNAMIC[row.update_mode]
 
 

@@ -63,9 +63,9 @@ def load(
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
     found.problems += replace_variables(settings, environ)
     roles = settings.get("process.roles")
-    is_member = roles is not None and roles.text.strip() == "broker"
+    role = "" if roles is None else roles.text.strip()
     for key, setting in settings.items():
-        _warn_about(key, setting, strict, is_member, found)
+        _warn_about(key, setting, strict, role, found)
     translate(settings)
     _unify_node_id(settings, found)
     values = _read_values(settings, found)
@@ -162,7 +162,7 @@ def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     return settings
 
 
-def _warn_about(key: str, setting: Setting, strict: bool, is_member: bool, found: _Findings) -> None:
+def _warn_about(key: str, setting: Setting, strict: bool, role: str, found: _Findings) -> None:
     """Warn about a key that is unknown, of an earlier version, or without effect."""
     row = row_of(key)
     if row is None:
@@ -173,7 +173,7 @@ def _warn_about(key: str, setting: Setting, strict: bool, is_member: bool, found
             found.problems.append(Problem(key, None, reason, "known keys", setting.origin))
         else:
             found.warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
-    elif reason := why_inert(row.inert, is_member=is_member):
+    elif reason := why_inert(row.inert, is_member=role == "broker", is_controller=role == "controller"):
         found.warnings.append(f"{setting.origin}: {key} has no effect here: {reason}")
     elif row.replaced_by:
         found.warnings.append(

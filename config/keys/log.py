@@ -18,7 +18,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, OneOf, Range
-from .why_inert import FOR_CONTROLLERS, NOT_TIERED, OWN_CONTROLLER
+from .why_inert import ACTIVE_CONTROLLER, NOT_TIERED, OWN_CONTROLLER
 
 ROLL = ("log.roll.ms", "log.roll.hours")
 JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
@@ -146,11 +146,11 @@ LOG_KEYS = (
     ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE,
         doc="Allow a replica that is not in sync to become leader, which loses records."),
     ConfigKey("unclean.leader.election.interval.ms", LONG, 300_000, Range(1), MEDIUM, READ_ONLY, internal=True,
-        inert=FOR_CONTROLLERS,
+        inert=ACTIVE_CONTROLLER,
         doc="Interval of the check for partitions that need an unclean election."),
-    ConfigKey("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, inert=FOR_CONTROLLERS,
+    ConfigKey("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, inert=ACTIVE_CONTROLLER,
         doc="Move leadership back to the preferred replica automatically."),
-    ConfigKey("leader.imbalance.check.interval.seconds", LONG, 300, Range(1), HIGH, READ_ONLY, inert=FOR_CONTROLLERS,
+    ConfigKey("leader.imbalance.check.interval.seconds", LONG, 300, Range(1), HIGH, READ_ONLY, inert=ACTIVE_CONTROLLER,
         doc="Interval of the check for leadership to move back."),
 )
 # fmt: on

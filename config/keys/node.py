@@ -18,6 +18,7 @@ from ..key import (
 from ..validators import ListOf, OneOf, Range
 from .special import BOOTSTRAP_SERVERS, VOTERS
 from .why_inert import (
+    ACTIVE_CONTROLLER,
     ALL_METRICS,
     FOR_CONTROLLERS,
     NO_EVENT_TIMES,
@@ -107,7 +108,7 @@ NODE_KEYS = (
         doc="Bytes of new metadata records after which a snapshot is written."),
     ConfigKey("metadata.log.max.snapshot.interval.ms", LONG, 3_600_000, Range(0), HIGH, READ_ONLY,
         doc="Time after which a snapshot of new metadata records is written; 0: never."),
-    ConfigKey("metadata.max.idle.interval.ms", INT, 500, Range(0), LOW, READ_ONLY, inert=FOR_CONTROLLERS,
+    ConfigKey("metadata.max.idle.interval.ms", INT, 500, Range(0), LOW, READ_ONLY, inert=ACTIVE_CONTROLLER,
         doc="Time after which an idle controller writes a no-op record; 0: never."),
     ConfigKey("metadata.max.retention.bytes", LONG, 104_857_600, None, HIGH, READ_ONLY,
         doc="Total size of metadata log and snapshots above which old ones are deleted."),

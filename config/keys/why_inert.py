@@ -15,6 +15,7 @@ NO_KERBEROS = "Kerberos is not supported"
 NO_WARMUP = "no assignor hands out warm-up tasks, as in Apache Kafka 4.4"
 NO_OTHER_NODES = "a start waits for no other node"
 FOR_CONTROLLERS = "it is for the controllers of a cluster, whose own files have it"
+ACTIVE_CONTROLLER = "only the controller of a cluster uses it (process.roles=controller)"
 NO_OWN_LOGINS = "the broker logs in at no other node"
 NO_ASSERTIONS = "a provider grants tokens to a client id and its secret only"
 ALL_METRICS = "all metrics are recorded"
@@ -25,6 +26,11 @@ NO_OTHER_LEVELS = "no feature has a level that is not final"
 OF_ONE_NODE = frozenset({ONE_REPLICA, OWN_CONTROLLER, NO_OTHER_BROKERS, NO_OTHER_NODES, NO_OWN_LOGINS})
 
 
-def why_inert(reason: str, *, is_member: bool) -> str:
-    """Return why a key with this reason has no effect in a member of a cluster, or in a node alone; "" if it has."""
-    return "" if is_member and reason in OF_ONE_NODE else reason
+def why_inert(reason: str, *, is_member: bool, is_controller: bool = False) -> str:
+    """Return why a key with this reason has no effect; "" if it has.
+
+    Without a role of a cluster, the node is alone. A controller warns of no key of members: both may share a file.
+    """
+    if is_controller and reason == ACTIVE_CONTROLLER:
+        return ""
+    return "" if (is_member or is_controller) and reason in OF_ONE_NODE else reason

@@ -87,7 +87,7 @@ def test_members_use_the_keys_of_clusters() -> None:
     used = {"replica.lag.time.max.ms": "30000", "broker.session.timeout.ms": "9000", "server.max.startup.time.ms": "1"}
     assert load(overrides={**MEMBER, **used}).warnings == ()
     (warning,) = load(overrides={**MEMBER, "auto.leader.rebalance.enable": "true"}).warnings
-    assert "no effect here: it is for the controllers of a cluster" in warning
+    assert "no effect here: only the controller of a cluster uses it" in warning
 
 
 def test_shipped_file_has_no_warnings() -> None:
@@ -343,3 +343,11 @@ def test_duplicate_entries_of_a_list_have_a_warning(file: Path) -> None:
 
     assert config.log_dirs == ("/a", "/b")
     assert config.warnings == (f"{file}:1: log.dirs=/a,/b,/a has a duplicate entry: using /a,/b",)
+
+
+def test_keys_of_controllers_have_an_effect_in_controllers() -> None:
+    """All other nodes warn about them."""
+    key = "metadata.max.idle.interval.ms"
+    assert not [line for line in load(overrides={**CONTROLLER, key: "100"}).warnings if key in line]
+    (line,) = [line for line in load(overrides={**MEMBER, key: "100"}).warnings if key in line]
+    assert "only the controller of a cluster uses it" in line

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, GROUP_KEYS, TOPIC_KEYS
-from config.keys.why_inert import OF_ONE_NODE
+from config.keys.why_inert import ACTIVE_CONTROLLER, OF_ONE_NODE
 from config.resources import GROUP_LIMITS
 
 ROOT = Path(__file__).parents[3]
@@ -33,8 +33,17 @@ TABLES = tuple(
 )
 """Modules of config that name keys without using them."""
 
-OF_MEMBERS = ("broker/network/outbound_", "broker/membership/", "broker/replication/", "config/membership.py")
-"""Modules that only the start of a member loads: what they read has an effect there alone."""
+OF_CLUSTERS = (
+    "broker/controlling/",
+    "broker/membership/",
+    "broker/network/outbound_",
+    "broker/replication/",
+    "config/controllers.py",
+    "config/membership.py",
+    "controller/cluster_controller.py",
+    "controller/elections.py",
+)
+"""Modules that only members and controllers of a cluster load: what they read has an effect there alone."""
 
 CONSUMED_BY_THE_LOADER = {
     "broker.id",
@@ -45,10 +54,10 @@ CONSUMED_BY_THE_LOADER = {
 }
 
 
-def code(*, in_member: bool) -> str:
-    """Return the code of a member alone, or all other code."""
+def code(*, in_cluster: bool) -> str:
+    """Return the code of members and controllers alone, or all other code."""
     paths = [path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
-    wanted = [path for path in paths if not path.startswith(TABLES) and path.startswith(OF_MEMBERS) is in_member]
+    wanted = [path for path in paths if not path.startswith(TABLES) and path.startswith(OF_CLUSTERS) is in_cluster]
     return "\n".join((ROOT / path).read_text() for path in wanted)
 
 
@@ -57,15 +66,15 @@ def asked_for() -> set[str]:
     resources = [*TOPIC_KEYS.values(), *GROUP_KEYS.values()]
     defaults = {name for row in resources if not row.inert for name, _ in row.synonyms}
     limits = {name for names in GROUP_LIMITS.values() for name in names if name is not None}
-    text = code(in_member=False)
+    text = code(in_cluster=False)
     return defaults | limits | CONSUMED_BY_THE_LOADER | {key for key in BROKER_KEYS if f'"{key}"' in text}
 
 
 def unused_in_members() -> list[str]:
-    """Return the keys that members should use, and that no code uses."""
-    text = code(in_member=True) + code(in_member=False)
+    """Return the keys that members and controllers should use, and that no code uses."""
+    text = code(in_cluster=True) + code(in_cluster=False)
     rows = [row for table in (BROKER_KEYS, DYNAMIC_ONLY_KEYS) for row in table.values()]
-    promised = {row.name for row in rows if row.inert in OF_ONE_NODE and not row.removed}
+    promised = {row.name for row in rows if row.inert in (*OF_ONE_NODE, ACTIVE_CONTROLLER) and not row.removed}
     return sorted(name for name in promised if f'"{name}"' not in text)
 
 
