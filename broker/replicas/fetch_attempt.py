@@ -70,6 +70,7 @@ class FetchServices(NamedTuple):
 class FetchAttempt:
     """A fetch. It is tried at once and, if it has to wait, again whenever one of its partitions has changed."""
 
+    _is_read_again = False  # a follower's fetch that has waited says nothing new of the follower
     __slots__ = (
         "_answers",
         "_bytes_read",
@@ -232,7 +233,8 @@ class FetchAttempt:
                     fetch_offset, max_bytes if max_bytes < limit_bytes else limit_bytes, end_offset, one_batch
                 )
             if replica_id >= 0 and diverging is None:
-                partition.follower_fetched(replica_id, self._replica_epoch, fetch_offset, wanted.follower_start)
+                if not self._is_read_again:
+                    partition.follower_fetched(replica_id, self._replica_epoch, fetch_offset, wanted.follower_start)
                 partition.follower_read(replica_id, len(records))
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:

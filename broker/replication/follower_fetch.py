@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from protocol.schema import Struct
     from replication.leading import Brokers
     from replication.throttle import ReplicationThrottle
+    from runtime.deferred import Deferred
 
 
 class FollowerFetchAttempt(FetchAttempt):
@@ -34,6 +35,7 @@ class FollowerFetchAttempt(FetchAttempt):
         "_brokers",
         "_due",
         "_has_committed",
+        "_is_read_again",
         "_is_throttled",
         "_key_of",
         "_leaves_out",
@@ -58,7 +60,7 @@ class FollowerFetchAttempt(FetchAttempt):
         super().__init__(services, ctx, request, context, replica_id)
         self._throttle = throttle
         self._brokers = brokers
-        self._is_throttled = self._has_committed = self._leaves_out = False
+        self._is_read_again = self._is_throttled = self._has_committed = self._leaves_out = False
         self._due: FollowerSession[Key] | None = None
         self._key_of: dict[FetchedPartition, Key] = {}
         if session is not None:
@@ -131,6 +133,14 @@ class FollowerFetchAttempt(FetchAttempt):
             self._due.rest(key, follower)
             partition.log.awaited = True
         return None
+
+    def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
+        """Wait. As in Apache Kafka, later reads of this fetch do not count: the follower may have failed since.
+
+        The controller may have taken it out of the ISR meanwhile, for which this fetch is no reason to return.
+        """
+        self._is_read_again = True
+        return super().park(max_wait_ms)
 
     def _keys(self) -> list[Hashable]:
         if self._due is None:

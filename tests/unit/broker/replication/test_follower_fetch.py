@@ -302,6 +302,23 @@ def test_follower_returns_to_the_isr(broker: ManyPartitions, follower: FollowerC
     assert len(broker.proposed) == 2
 
 
+def test_fetch_that_waits_is_no_reason_to_return_to_the_isr(broker: ManyPartitions, follower: FollowerClient) -> None:
+    """The follower's log directory has failed since, for which the controller takes it out of the ISR.
+
+    It would stay in the ISR for ever: it has all records, and nothing more is written.
+    """
+    follower.send(wait_ms=WAIT_MS)
+    broker.led[1].change(MANY._replace(isr=(1,), partition_epoch=8))
+    broker.settle()
+    broker.advance(WAIT_MS)
+    follower.receive()
+    assert broker.proposed == []
+    follower.fetch(forgotten=(1,))
+    assert broker.proposed == []
+    follower.fetch(forgotten=())
+    assert broker.proposed == []
+
+
 def test_answered_proposal_makes_the_partition_due(broker: ManyPartitions, follower: FollowerClient) -> None:
     proposal = Proposal(((1, -1),), 4, 7)
     broker.led[1].leader.isr = broker.led[1].leader.isr.propose(frozenset({1}))
