@@ -36,6 +36,7 @@ from broker.requests.served_api import ServedApi
 from controller.cluster_controller import ClusterController
 from controller.metadata_retention import MetadataRetention
 from controller.quorum import MetadataQuorum
+from controller.running_time import INTERVAL_MS, RunningTime
 from metadata.framing import new_record
 from protocol.messages.cluster_metadata import NoOpRecord
 from protocol.schema import Struct
@@ -145,6 +146,7 @@ class ControllerService:
 
     def _wire(self, endpoints: Sequence[Endpoint]) -> None:
         config, data, clock = self._config, self.data, self._clock
+        self._running = RunningTime(clock.monotonic_ms)
         self.controller = controller = ClusterController(
             config,
             data.cluster_id,
@@ -152,7 +154,7 @@ class ControllerService:
             data.image,
             self._sync_metadata,
             clock.now_ms,
-            clock.monotonic_ms,
+            self._running.ms,
         )
         self.reads = controller.followers = MetadataReads(data.metadata_log, self.timers, controller.sync_now)
         self.metadata = metadata = MetadataCache(data.cluster_id, data.image)
@@ -215,7 +217,8 @@ class ControllerService:
     def _tick(self) -> None:
         """Fence brokers whose session has ended, and elect leaders, when that is due."""
         if not self._is_closed:
-            self._tick_timer = self.timers.call_later(max(1, self.controller.tick()), self._tick)
+            self._running.note()
+            self._tick_timer = self.timers.call_later(min(INTERVAL_MS, self.controller.tick()), self._tick)
 
     def _stay_current(self) -> None:
         """Write a record that changes nothing while brokers observe, by which they see that they are current."""

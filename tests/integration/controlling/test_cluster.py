@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -10,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from tests.integration.controlling.own_controller import CONTROLLER, QUIET, OwnCluster
+from tests.integration.controlling.own_controller import CONTROLLER, QUIET, SESSION_MS, OwnCluster
 from tests.support.eventually import eventually
 
 
@@ -130,3 +133,15 @@ def test_the_quorum_has_the_members_as_observers(cluster: OwnCluster) -> None:
     before = found.high_watermark
     eventually(lambda: cluster.quorum().high_watermark > before)
     eventually(lambda: all(each.log_end_offset > before for each in cluster.quorum().observers))
+
+
+def test_a_controller_that_was_paused_fences_nobody(cluster: OwnCluster) -> None:
+    """The brokers could not be heard meanwhile: leadership stays where it is."""
+    cluster.create("orders", partitions=3)
+    before = [each.leader_epoch for each in cluster.partitions("orders", 1)]
+    os.kill(cluster.controller.pid, signal.SIGSTOP)
+    time.sleep(2.5 * SESSION_MS / 1000)
+    os.kill(cluster.controller.pid, signal.SIGCONT)
+    end = cluster.quorum().high_watermark
+    eventually(lambda: cluster.quorum().high_watermark > end + 5)  # it writes a record every 500 ms
+    assert [each.leader_epoch for each in cluster.partitions("orders", 1)] == before
