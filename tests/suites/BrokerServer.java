@@ -263,6 +263,7 @@ public class BrokerServer extends EmptyBroker {
     public KafkaApis dataPlaneRequestProcessor() {
         KafkaApis apis = nothing(KafkaApis.class);
         Mockito.when(apis.isConsumerGroupProtocolEnabled()).thenReturn(true);
+        Mockito.when(apis.metadataCache()).thenReturn(metadataCache);
         return apis;
     }
 

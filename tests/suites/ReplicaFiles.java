@@ -28,7 +28,7 @@ final class ReplicaFiles {
     /** Return the log of a partition, or its copy in another log directory, if one of these directories has it. */
     static Optional<UnifiedLog> find(List<String> logDirs, TopicPartition place, boolean isFuture) {
         return logDirs.stream()
-            .flatMap(each -> Optional.ofNullable(new File(each).listFiles()).stream().flatMap(Arrays::stream))
+            .flatMap(each -> Optional.ofNullable(new File(each).getAbsoluteFile().listFiles()).stream().flatMap(Arrays::stream))
             .filter(each -> isFuture ? each.getName().startsWith(place + ".") && each.getName().endsWith("-future") : each.getName().equals(place.toString()))
             .findFirst().map(each -> new ReplicaFiles(each).log());
     }
