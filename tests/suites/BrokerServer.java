@@ -264,6 +264,7 @@ public class BrokerServer extends EmptyBroker {
         KafkaApis apis = nothing(KafkaApis.class);
         Mockito.when(apis.isConsumerGroupProtocolEnabled()).thenReturn(true);
         Mockito.when(apis.metadataCache()).thenReturn(metadataCache);
+        Mockito.when(apis.clusterId()).thenReturn(clusterId());
         return apis;
     }
 
