@@ -13,6 +13,9 @@ from tests.simulation.schedule import replay, run
 from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 
+#: So many catches of a fault are enough for a mean.
+CATCHES = 20
+
 
 def main() -> int:
     """Return 1 if a check failed, or a mutation was not caught."""
@@ -55,17 +58,17 @@ def _simulate(seeds: range, shrunk: int) -> int:
 
 
 def _catch(mutation: Mutation, seeds: range) -> bool:
-    """Print how many schedules it takes on average to catch a fault, in up to 20 catches."""
+    """Print how many schedules it takes on average to catch a fault, in up to CATCHES."""
     began, caught, checks = process_time(), 0, Counter[str]()
     tried = 0
     with planted(mutation):
-        for seed in seeds:
+        for seed in mutation.seeds(seeds):
             tried += 1
             failure = run(seed)
             if failure is not None:
                 caught += 1
                 checks[failure.check] += 1
-                if caught == 20:
+                if caught == CATCHES:
                     break
     seconds = process_time() - began
     each = f"{tried / caught:8.1f} schedules {seconds / caught:7.2f} s" if caught else "NOT CAUGHT"

@@ -42,7 +42,7 @@ class Invariants:
 
     # -- logs --------------------------------------------------------------------------------------------------------
 
-    def appended(self, log: ReplicaLog, offset: int, epoch: int, value: int, before: int | None) -> None:
+    def appended(self, log: ReplicaLog, offset: int, epoch: int, value: Any, before: int | None) -> None:
         """I1: replicas that have a record of the same offset and epoch are equal up to there.
 
         Deleted records may differ after an unclean election: the leader, as Apache Kafka's, has nothing left to compare
@@ -213,7 +213,11 @@ class Invariants:
             if known != entry and state.leader_epoch > truth.shown.get(offset, -1):
                 truth.committed[offset] = entry
                 truth.shown[offset] = state.leader_epoch
+                self.became_committed(leader, offset, entry)
             self._newer_leader_has("I3 high watermark", truth, leader, offset, entry)
+
+    def became_committed(self, leader: Leader, offset: int, entry: Entry) -> None:
+        """A record is committed for the first time."""
 
     def _newer_leader_has(self, name: str, truth: Truth, leader: Leader, offset: int, entry: Entry) -> None:
         """A leader that was replaced commits nothing that its successor lacks."""

@@ -97,6 +97,8 @@ class Leaders:
         self.version = 0
         self._sessions: dict[int, Session] = {}
         self._last_session = 0
+        #: The coordinators of this process, in clusters that have them.
+        self.member: Any = None
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
@@ -109,7 +111,7 @@ class Leaders:
             known.note_followers()
             self._moved(known)
             return
-        self.resign(key)
+        self._leave(key)
         log.lead(partition.leader_epoch)
         state = LeaderState(
             self.node_id,
@@ -128,9 +130,16 @@ class Leaders:
         self._checks.leader_began(leader, self.node_id)
         state.advance(log.log_end_offset, now_ms)
         self._moved(leader)
+        if self.member is not None:
+            self.member.led(leader)
 
     def resign(self, key: PartitionKey) -> None:
         """Lead a partition no longer: clients learn NOT_LEADER_OR_FOLLOWER, and may find their records or not."""
+        self._leave(key)
+        if self.member is not None:
+            self.member.lost(key[1])
+
+    def _leave(self, key: PartitionKey) -> None:
         known = self.partitions.pop(key, None)
         if known is not None:
             known.state.wake_followers()
@@ -153,6 +162,8 @@ class Leaders:
             before, log.high_watermark = log.high_watermark, state.high_watermark
             state.wake_followers()
             self._checks.committed(leader, self.node_id, before)
+            if self.member is not None:
+                self.member.committed(leader)
         while leader.waiting and leader.waiting[0].offset < state.high_watermark:
             offset, write = leader.waiting.pop(0)
             if state.had_enough_replicas:
@@ -182,6 +193,16 @@ class Leaders:
         leader.state.advance(log.log_end_offset, now_ms)
         self._moved(leader)
         return ErrorCode.NONE
+
+    def append(self, leader: Leader, batch: bytes, now_ms: int) -> int:
+        """Append a batch of a coordinator or of its clients; return its offset. Raises LogFailed."""
+        log = leader.log
+        self._checks.writing(leader, self.node_id)
+        offset = log.write(leader.state.leader_epoch, batch)
+        leader.state.wake_followers()
+        leader.state.advance(log.log_end_offset, now_ms)
+        self._moved(leader)
+        return offset
 
     def delete_records(self, key: PartitionKey, offset: int) -> None:
         """DeleteRecords, up to the high watermark."""

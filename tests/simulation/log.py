@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from replication.followed_log import DamagedRecords, EpochEnd, LogFailed
 from replication.partition_key import PartitionKey
+from tests.simulation.coordination.producer_log import ProducerLog
 
 if TYPE_CHECKING:
     from tests.simulation.invariants import Invariants
 
-#: Epoch and value of a record; a batch has one record.
-Entry = tuple[int, int]
+#: Epoch and value of a record; a batch has one record. Those of coordinators and their clients are bytes.
+Entry = tuple[int, Any]
 
 
 class ReplicaLog:
@@ -25,6 +26,14 @@ class ReplicaLog:
         self.log_start_offset = self.high_watermark = 0
         self.flushed = self.checkpoint = 0
         self.broken = False
+        self._producers: ProducerLog | None = None
+
+    @property
+    def producers(self) -> ProducerLog:
+        """The producers whose batches are in the log."""
+        if self._producers is None:
+            self._producers = ProducerLog(self.entries, self.base, self.high_watermark)
+        return self._producers
 
     @property
     def log_end_offset(self) -> int:
@@ -58,7 +67,7 @@ class ReplicaLog:
             self.epochs = [each for each in self.epochs if each[1] < end]
         self.epochs.append((epoch, end))
 
-    def write(self, epoch: int, value: int) -> int:
+    def write(self, epoch: int, value: Any) -> int:
         """Append a record; return its offset."""
         if self.broken:
             raise LogFailed
@@ -66,11 +75,14 @@ class ReplicaLog:
         before = self.entries[-1][0] if self.entries else None
         if self.latest_epoch < epoch:
             self._begin(epoch)
+        producers = self._producers
         self.entries.append((epoch, value))
         self.checks.appended(self, offset, epoch, value, before)
+        if producers is not None:
+            producers.note(offset, value)
         return offset
 
-    def read(self, offset: int, count: int) -> list[tuple[int, int, int]]:
+    def read(self, offset: int, count: int) -> list[tuple[int, int, Any]]:
         """Return up to `count` records with their offsets."""
         first = offset - self.base
         return [
@@ -102,6 +114,7 @@ class ReplicaLog:
 
     def _cut(self, offset: int) -> None:
         del self.entries[max(0, offset - self.base) :]
+        self._producers = None
         self.epochs = [each for each in self.epochs if each[1] < offset]
         end = self.log_end_offset
         self.flushed = min(self.flushed, end)
@@ -115,6 +128,7 @@ class ReplicaLog:
             raise LogFailed
         removed, first = self.entries, self.base
         self.entries, self.epochs, self.base = [], [], offset
+        self._producers = None
         self.log_start_offset = self.high_watermark = self.flushed = self.checkpoint = offset
         self.checks.truncated(self, first, removed)
 
@@ -148,3 +162,4 @@ class ReplicaLog:
     def open(self) -> None:
         """Recover after a start: the checkpoint has the last high watermark that is known."""
         self.high_watermark = max(self.log_start_offset, min(self.checkpoint, self.log_end_offset))
+        self._producers = None

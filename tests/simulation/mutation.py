@@ -6,29 +6,42 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tests.simulation.schedule import COORDINATED
 from tests.simulation.starting import forget_started
 
 
 class Mutation(NamedTuple):
     """A fault: what it breaks, and (owner, attribute, replacement) of each patch.
 
-    `is_rare`: it takes more than some hundred schedules to catch it.
+    `is_rare`: it takes more than some hundred schedules to catch it. `is_coordinated`: only schedules with transactions
+    and groups can.
     """
 
     name: str
     breaks: str
     patches: tuple[tuple[Any, str, Any], ...]
     is_rare: bool = False
+    is_coordinated: bool = False
+
+    def seeds(self, seeds: range) -> range:
+        """Return as many seeds whose schedules can catch the fault."""
+        if not self.is_coordinated:
+            return seeds
+        first, end = (each * COORDINATED + COORDINATED - 1 for each in (seeds.start, seeds.stop))
+        return range(first, end, COORDINATED)
 
 
 MUTATIONS: list[Mutation] = []
 
 
-def mutation(name: str, breaks: str, *targets: tuple[Any, str], is_rare: bool = False) -> Callable[[Any], Any]:
+def mutation(
+    name: str, breaks: str, *targets: tuple[Any, str], is_rare: bool = False, is_coordinated: bool = False
+) -> Callable[[Any], Any]:
     """Register a function, or a property, as the replacement of attributes."""
 
     def register(replacement: Any) -> Any:
-        MUTATIONS.append(Mutation(name, breaks, tuple((owner, each, replacement) for owner, each in targets), is_rare))
+        patches = tuple((owner, each, replacement) for owner, each in targets)
+        MUTATIONS.append(Mutation(name, breaks, patches, is_rare, is_coordinated))
         return replacement
 
     return register

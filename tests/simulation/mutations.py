@@ -9,6 +9,7 @@ from tests.simulation import (
     leader_mutations,
     placement_mutations,
     session_mutations,
+    transaction_mutations,
 )
 from tests.simulation.mutation import MUTATIONS, Mutation, planted
 
@@ -21,4 +22,5 @@ __all__ = [
     "placement_mutations",
     "planted",
     "session_mutations",
+    "transaction_mutations",
 ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.simulation.chooser import Chooser
 from tests.simulation.scripts import script, scripts
 from tests.simulation.starting import start
-from tests.simulation.transport import FETCH, ISR, LIFE, OBSERVE, Config
+from tests.simulation.transport import FETCH, ISR, LIFE, NEWER, OBSERVE, OLDER, Config
 from tests.simulation.violation import Violation
 from tests.simulation.wholeness import trouble, trouble_of_directories
 from tests.simulation.world import Step, World, carry_out
@@ -20,6 +20,8 @@ RECOVERED = 0.2
 #: The share of schedules that begin with a stored script.
 FROM_SCRIPTS = 0.15
 MOST_ROUNDS = 80
+#: One seed of so many has transactions and groups: the last one.
+COORDINATED = 16
 #: After that many rounds without faults the controller knows which directories have failed.
 CALM_ROUNDS = 24
 RECOVER: Step = ("recover",)
@@ -39,23 +41,27 @@ class Failure(NamedTuple):
         return script(self.config, self.steps, f"seed {self.seed}: {self.message}")
 
 
-def configure(random: Random) -> Config:
+def configure(random: Random, *, is_coordinated: bool) -> Config:
     """Draw a cluster."""
+    protocol = random.choice((OLDER, NEWER, NEWER)) if is_coordinated else 0
     return Config(
         brokers=random.choice((3, 3, 3, 4)),
         min_isr=random.choice((1, 2, 2)),
-        partitions=random.choice((1, 1, 1, 2)),
+        partitions=random.choice((1, 1, 1, 2)) + 2 * bool(protocol),
         in_transactions=random.random() < 0.25,
         reads_late=random.random() < 0.2,
         two_steps=random.choice(((), (FETCH,), (ISR, FETCH), (ISR,), (OBSERVE, LIFE))),
+        transactions=protocol,
     )
 
 
-def begin(random: Random) -> tuple[Config, tuple[Step, ...]]:
+def begin(seed: int, random: Random) -> tuple[Config, tuple[Step, ...]]:
     """Draw a cluster and the first steps: none, or most of a stored script, which leads to a dangerous state."""
-    if random.random() >= FROM_SCRIPTS:
-        return configure(random), ()
-    config, steps = random.choice(list(scripts().values()))
+    is_coordinated = seed % COORDINATED == COORDINATED - 1
+    found = [each for each in scripts().values() if (each[0].transactions > 0) == is_coordinated]
+    if random.random() >= FROM_SCRIPTS or not found:
+        return configure(random, is_coordinated=is_coordinated), ()
+    config, steps = random.choice(found)
     left_out = random.sample(range(len(steps)), random.randrange(3)) if len(steps) > 2 else []
     return config, tuple(each for index, each in enumerate(steps) if index not in left_out and each != RECOVER)
 
@@ -81,10 +87,11 @@ def recover(world: World) -> None:
         world.start(broker_id)
     found: str | None = ""
     for count in range(MOST_ROUNDS):
-        world.settle(1)
+        world.finish_clients()
+        world.settle(1 if not world.config.transactions else 2)
         for broker_id in world.disks:
             world.start(broker_id)  # one that was stopping has stopped
-        found = trouble(world)
+        found = trouble(world) or world.open_transaction()
         if found is None:
             return
         if count == MOST_ROUNDS // 2:
@@ -95,7 +102,7 @@ def recover(world: World) -> None:
 def run(seed: int) -> Failure | None:
     """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too."""
     random = Random(seed)
-    config, first = begin(random)
+    config, first = begin(seed, random)
     steps: list[Step] = []
     try:
         world = start(config)
@@ -123,7 +130,7 @@ def _name(found: Exception) -> tuple[str, str]:
 def describe(seed: int) -> str:
     """Return a digest of all steps of a seed's schedule and of the logs at its end."""
     random = Random(seed)
-    config, first = begin(random)
+    config, first = begin(seed, random)
     world = start(config)
     chooser = Chooser(random, world)
     found: list[object] = [(step, carry_out(world, step)) for step in first]

@@ -10,6 +10,8 @@ from tests.simulation.transport import Config
 from tests.simulation.world import Step
 
 FOLDER = Path(__file__).parent / "scripts"
+#: The words in the first line for `Config.transactions`.
+_PROTOCOLS = ((), ("older",), ("newer",))
 
 
 @cache
@@ -21,7 +23,8 @@ def scripts() -> dict[str, tuple[Config, tuple[Step, ...]]]:
 def script(config: Config, steps: Sequence[Step], comment: str) -> str:
     """Return a script: the cluster in the first line, then a step a line. `parse` reads it."""
     numbers = config.brokers, config.min_isr, config.partitions, int(config.in_transactions), int(config.reads_late)
-    lines = [f"# {comment}", " ".join(["cluster", *map(str, numbers), *config.two_steps])]
+    words = ["cluster", *map(str, numbers), *config.two_steps, *_PROTOCOLS[config.transactions]]
+    lines = [f"# {comment}", " ".join(words)]
     lines += [" ".join(map(str, each)) for each in steps]
     return "\n".join(lines) + "\n"
 
@@ -29,9 +32,11 @@ def script(config: Config, steps: Sequence[Step], comment: str) -> str:
 def parse(text: str) -> tuple[Config, tuple[Step, ...]]:
     """Return the cluster and the steps of a script."""
     lines = list(_words(text))
-    _, brokers, min_isr, partitions, in_transactions, reads_late, *two_steps = lines[0]
+    _, brokers, min_isr, partitions, in_transactions, reads_late, *words = lines[0]
     numbers = int(brokers), int(min_isr), int(partitions)
-    config = Config(*numbers, bool(in_transactions), tuple(map(str, two_steps)), bool(reads_late))
+    protocol = next((level for level, names in enumerate(_PROTOCOLS) if set(names) & set(words)), 0)
+    two_steps = tuple(str(each) for each in words if each not in _PROTOCOLS[protocol])
+    config = Config(*numbers, bool(in_transactions), two_steps, bool(reads_late), protocol)
     return config, tuple(lines[1:])
 
 

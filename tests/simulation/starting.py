@@ -14,10 +14,19 @@ from tests.simulation.transport import Config
 from tests.simulation.world import World
 
 
+def _world(config: Config) -> World:
+    """Return a cluster that does not run yet. Coordinators are imported with the first cluster that has them."""
+    if not config.transactions:
+        return World(config)
+    from tests.simulation.coordination.world import CoordinatedWorld
+
+    return CoordinatedWorld(config)
+
+
 @cache
 def _started(config: Config) -> bytes:
     """Return a cluster whose brokers run and whose partitions have leaders."""
-    world = World(config)
+    world = _world(config)
     for broker_id in world.disks:
         world.start(broker_id)
     world.settle(12)
@@ -31,6 +40,7 @@ def _started(config: Config) -> bytes:
     world.controller.create(placed)
     world.settle(5)
     assert all(not len(each.assignments) for each in world.processes.values())
+    world.detach()
     kept = BytesIO()
     _Keeper(kept, pickle.HIGHEST_PROTOCOL).dump(world)
     return kept.getvalue()
@@ -69,6 +79,7 @@ def start(config: Config) -> World:
     """Return a running cluster."""
     found = pickle.loads(_started(config))
     assert isinstance(found, World)
+    found.attach()
     return found
 
 

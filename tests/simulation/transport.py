@@ -13,7 +13,11 @@ from tests.simulation.invariants import Invariants
 from tests.simulation.network import CONTROLLER, Exchange, Network, Route
 
 OBSERVE, LIFE, ISR, FETCH, OFFSETS, ASSIGN = "observe", "life", "isr", "fetch", "offsets", "assign"
+#: Requests of coordinators to other brokers.
+MARKERS, VERIFY = "markers", "verify"
 ASSIGN_AGAIN_MS = 500
+#: The protocols of producers with transactions: before KIP-890, and with an epoch of each transaction.
+OLDER, NEWER = 1, 2
 
 
 class Config(NamedTuple):
@@ -22,6 +26,8 @@ class Config(NamedTuple):
     - `two_steps`: kinds of exchanges whose responses are steps of their own.
     - `reads_late`: a leader reads the records of a response when it sends it, after it has checked the request. Its log
       may have changed meanwhile (KAFKA-18723).
+    - `transactions`: the protocol of producers with transactions, 1 or 2 (KIP-890); 0 without coordinators. With them
+      the last two partitions are those of the coordinators.
     """
 
     brokers: int = 3
@@ -30,6 +36,7 @@ class Config(NamedTuple):
     in_transactions: bool = False
     two_steps: tuple[str, ...] = ()
     reads_late: bool = False
+    transactions: int = 0
 
 
 class Transport:

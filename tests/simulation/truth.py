@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from metadata.partition_registration import PartitionRegistration
 from tests.simulation.log import Entry
 
@@ -11,7 +13,7 @@ class Truth:
 
     def __init__(self) -> None:
         #: By (offset, epoch): value, and the epoch of the record before; by leader epoch: the leader.
-        self.written: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self.written: dict[tuple[int, int], tuple[Any, int | None]] = {}
         self.leaders: dict[int, int] = {}
         self.isr: dict[int, frozenset[int]] = {}
         #: The records that consumers could see, by offset, and the first epoch of leadership that showed each.

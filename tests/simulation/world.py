@@ -22,9 +22,15 @@ class World(Transport):
     """Brokers, the controller, and the network between them. Each public method that is in STEPS is a step."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__(config, Invariants(self))
+        super().__init__(config, self._new_checks(config))
         self.writes: list[Write] = []
         self._incarnations = 0
+
+    def _new_checks(self, config: Config) -> Invariants:
+        return Invariants(self)
+
+    def _began(self, process: Process) -> None:
+        """A process has started; it hosts nothing yet."""
 
     # -- steps: the network ------------------------------------------------------------------------------------------
 
@@ -100,7 +106,9 @@ class World(Transport):
         if broker_id in self.processes or not (disk.online or disk.repaired):
             return False
         self._incarnations += 1
-        self.processes[broker_id] = Process(disk, self._incarnations, self.config.min_isr, self.checks, self.now_ms)
+        process = Process(disk, self._incarnations, self.config.min_isr, self.checks, self.now_ms)
+        self.processes[broker_id] = process
+        self._began(process)
         self._pump(broker_id)
         return True
 
@@ -281,6 +289,21 @@ class World(Transport):
         self.controller.elect_unclean()
         return True
 
+    def attach(self) -> None:
+        """Make what cannot be copied with a cluster that runs."""
+
+    def detach(self) -> None:
+        """Drop what `attach` makes."""
+
+    # -- the end of all faults ---------------------------------------------------------------------------------------
+
+    def finish_clients(self) -> None:
+        """Let clients end what they have begun."""
+
+    def open_transaction(self) -> str | None:
+        """Return what is not ended, or None."""
+        return None
+
     @property
     def failed_disks(self) -> list[int]:
         """The brokers that miss a partition, or a directory, until their next start."""
@@ -300,7 +323,7 @@ class World(Transport):
 STEPS = frozenset(
     {"go", "lose", "limbo", "cut", "heal", "write", "trim", "start", "kill", "stop", "pause", "resume", "flush"}
     | {"checkpoint", "fill", "tick", "hold", "commit", "failover", "snapshot", "elect", "unclean"}
-    | {"reassign", "cancel", "fail_dir", "repair", "move", "stall", "unstall", "settle"}
+    | {"reassign", "cancel", "fail_dir", "repair", "move", "stall", "unstall", "settle", "client", "clock"}
 )
 
 

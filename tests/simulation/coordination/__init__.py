@@ -1,0 +1,1 @@
+"""Clients with transactions and group offsets, and the coordinators of simulated brokers."""
