@@ -87,7 +87,7 @@ class Asked(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What handlers see of a request's sender."""
+    """The context of a request, as far as these handlers read it."""
 
     api: Api
     api_version: int

@@ -1,4 +1,4 @@
-"""What a replica knows of producers: the state that its log gives, rebuilt after each truncation (KIP-98)."""
+"""The producers of a replica: the state that its log gives, rebuilt after each truncation (KIP-98)."""
 
 from __future__ import annotations
 
