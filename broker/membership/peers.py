@@ -8,6 +8,7 @@ from dataclasses import replace
 from broker.network.outbound_client import OutboundClient, OutboundOptions
 from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.network.outbound_security import OutboundSecurity
+from broker.network.shared_memory import SharedMemory
 from config import BrokerConfig
 from metadata.image import MetadataImage
 from replication.observing import Endpoint
@@ -55,10 +56,11 @@ class Peers:
         client_id: str,
         request_timeout_ms: int | None = None,
         receive_buffer_bytes: int = SYSTEM_BUFFER,
+        memory: SharedMemory | None = None,
     ) -> OutboundClient | None:
         """Return a new client of a broker, which the caller closes; None without an address.
 
-        Without a timeout it is request.timeout.ms.
+        Without a timeout it is request.timeout.ms. `memory` as in `OutboundClient`.
         """
         endpoint = self.endpoint(broker_id)
         if endpoint is None:
@@ -70,4 +72,6 @@ class Peers:
             request_timeout_ms=timeout_ms,
             receive_buffer_bytes=receive_buffer_bytes,
         )
-        return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
+        return OutboundClient(
+            self._loop, self._timers, endpoint.host, endpoint.port, options, self._security, memory=memory
+        )

@@ -9,6 +9,7 @@ from broker.membership.controllers import ControllerChannel, Leader
 from broker.membership.isr_proposals import IsrProposals
 from broker.membership.peers import Peers
 from broker.network.outbound_connection import SYSTEM_BUFFER
+from broker.network.shared_memory import SharedMemory
 from broker.process.start_errors import CannotStart
 from broker.replication.late_wakes import LateWakes
 from broker.replication.leader_fetchers import LeaderFetchers
@@ -92,12 +93,13 @@ class MemberReplication:
         timeout_ms = config.get_int("replica.socket.timeout.ms")
         # Otherwise the system sizes the buffer, as it does for clients' connections
         receive_buffer_bytes = config.get_int(_RECEIVE_BUFFER) if config.is_set(_RECEIVE_BUFFER) else SYSTEM_BUFFER
+        memory = SharedMemory()
         self.fetchers = LeaderFetchers(
             config.node_id,
             broker_epoch,
             peers.endpoint,
             lambda leader, number: peers.client(
-                leader, f"broker-{config.node_id}-fetcher-{number}", timeout_ms, receive_buffer_bytes
+                leader, f"broker-{config.node_id}-fetcher-{number}", timeout_ms, receive_buffer_bytes, memory
             ),
             clock,
             timers,

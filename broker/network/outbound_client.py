@@ -30,6 +30,7 @@ from runtime.deferred import Deferred
 from runtime.timers import Timer, Timers
 
 if TYPE_CHECKING:
+    from broker.network.shared_memory import SharedMemory
     from config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -104,6 +105,7 @@ class OutboundClient:
     """A client of the broker at one address. All methods belong to the event loop's thread.
 
     Args:
+        memory: shared by clients of one loop. Records in a response are valid until its callbacks return.
         jitter: returns random numbers from 0 to 1, by which back-offs and setup timeouts differ.
     """
 
@@ -116,6 +118,7 @@ class OutboundClient:
         options: OutboundOptions,
         security: OutboundSecurity | None = None,
         *,
+        memory: SharedMemory | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -124,6 +127,7 @@ class OutboundClient:
         self._host, self._port = host, port
         self._options = options
         self._security = security or OutboundSecurity()
+        self._memory = memory
         self._jitter = jitter
         self._state = _State.IDLE
         self._failures = 0
@@ -145,8 +149,8 @@ class OutboundClient:
     def request(self, api: Api, request: Struct, *, at_most: int | None = None) -> Deferred[Response]:
         """Send a request in the newest version that both sides have, and that is `at_most` this.
 
-        Records in the response are views of memory that is not used again. Fails with OutboundError, UnsupportedVersion
-        or EncodeError. After a cancel the response is dropped.
+        Records in the response are views of memory that is not used again, unless it is shared. Fails with
+        OutboundError, UnsupportedVersion or EncodeError. After a cancel the response is dropped.
         """
         return self._call(_Call(api, request, at_most, is_raw=False))
 
@@ -226,6 +230,7 @@ class OutboundClient:
             lambda error: self._on_lost(connection, error),
             self._send_waiting,
             self._options.receive_buffer_bytes,
+            self._memory,
         )
         tls = self._security.tls
         try:

@@ -2,6 +2,7 @@
 
 asyncio calls `get_buffer` and `buffer_updated`; no coroutine receives. Small frames share one buffer and are copied
 from it. A larger frame is received into memory of its own, which its views keep: the records of a Fetch are not copied.
+With a `SharedMemory` no frame is copied or has memory of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import asyncio
 import socket
 from collections.abc import Callable
 from mmap import mmap
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from protocol.error_codes import ProtocolError
 from protocol.framing import SIZE_BYTES, frame_size
+
+if TYPE_CHECKING:
+    from broker.network.receive_buffer import Room
+    from broker.network.shared_memory import SharedMemory
 
 #: The buffer of small frames, and the size from which a frame gets its own memory.
 _BUFFER_BYTES, _LARGE_BYTES = 64 << 10, 16 << 10
@@ -28,10 +33,11 @@ class OutboundConnection(asyncio.BufferedProtocol):
 
     Args:
         max_frame_bytes: a larger frame closes the connection.
-        on_frame: called with each frame, without its size. The memory is not used again.
+        on_frame: called with each frame, without its size. The memory is not used again, unless it is shared.
         on_lost: called once, with the reason, or None if the peer closed the connection.
         on_writable: called when data can be sent again after `is_writable` was False.
         receive_buffer_bytes: SO_RCVBUF.
+        memory: where to receive, together with other connections. A frame is valid until `on_frame` returns.
     """
 
     def __init__(
@@ -41,6 +47,7 @@ class OutboundConnection(asyncio.BufferedProtocol):
         on_lost: Callable[[Exception | None], None],
         on_writable: Callable[[], None],
         receive_buffer_bytes: int = SYSTEM_BUFFER,
+        memory: SharedMemory | None = None,
     ) -> None:
         self.is_writable = True
         self._max_frame_bytes = max_frame_bytes
@@ -51,8 +58,10 @@ class OutboundConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._is_closed = False
         self._error: Exception | None = None
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        self._end = 0
+        self._memory = memory
+        self._room = memoryview(bytearray(_BUFFER_BYTES)) if memory is None else memory.room
+        #: The beginning of a small frame.
+        self._rest = b""
         self._large: memoryview | None = None
         self._filled = 0
 
@@ -99,15 +108,20 @@ class OutboundConnection(asyncio.BufferedProtocol):
             self._on_writable()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._large[self._filled :] if self._large is not None else self._buffer[self._end :]
+        if self._large is not None:
+            return self._large[self._filled :]
+        room, rest = self._room, self._rest
+        if not rest:
+            return room
+        room[: len(rest)] = rest
+        return room[len(rest) :]
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_closed:
             return
         if self._large is None:
-            self._end += nbytes
             try:
-                self._take_frames()
+                self._take_frames(len(self._rest) + nbytes)
             except ProtocolError as error:
                 self.close(error)
             return
@@ -115,27 +129,32 @@ class OutboundConnection(asyncio.BufferedProtocol):
         if self._filled == len(self._large):
             frame, self._large = self._large, None
             self._on_frame(frame)
+            if self._memory is not None:
+                self._memory.frames.give_back(cast("Room", frame.obj))
 
-    def _take_frames(self) -> None:
-        """Pass on the whole frames of the buffer. Raises ProtocolError."""
-        buffer, position, end = self._buffer, 0, self._end
+    def _take_frames(self, end: int) -> None:
+        """Pass on the whole frames of the first `end` bytes of the room. Raises ProtocolError."""
+        room, position = self._room, 0
         while not self._is_closed:
-            size = frame_size(buffer, position, end, self._max_frame_bytes)
+            size = frame_size(room, position, end, self._max_frame_bytes)
             if size is None:
                 break
             start = position + SIZE_BYTES
             if start + size > end:
                 if size > _LARGE_BYTES:
-                    self._receive_large(size, buffer[start:end])
+                    self._receive_large(size, room[start:end])
                     return
                 break
             position = start + size
-            self._on_frame(memoryview(bytes(buffer[start:position])))
-        self._end = end - position
-        if position and self._end:
-            buffer[: self._end] = bytes(buffer[position:end])
+            frame = room[start:position]
+            self._on_frame(memoryview(bytes(frame)) if self._memory is None else frame)
+        self._rest = bytes(room[position:end])
 
     def _receive_large(self, size: int, head: memoryview) -> None:
-        self._large = memoryview(mmap(-1, size) if size >= _MAPPED_BYTES else bytearray(size))
-        self._filled, self._end = len(head), 0
+        if self._memory is not None:
+            frames = self._memory.frames
+            self._large = memoryview(frames.take(frames.size_of(size)))[:size]
+        else:
+            self._large = memoryview(mmap(-1, size) if size >= _MAPPED_BYTES else bytearray(size))
+        self._filled, self._rest = len(head), b""
         self._large[: self._filled] = head
