@@ -28,6 +28,7 @@ _SESSION_ERRORS = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
+_new_tuple = tuple.__new__
 
 
 class FetchLimits(NamedTuple):
@@ -154,17 +155,21 @@ class Fetcher:
         if not self._wanted and not asked.forgotten:
             return None  # a leader answers at once if it is asked for nothing
         topics: dict[bytes, list[Struct]] = {}
-        for (topic_id, index), position in asked.partitions.items():
-            topics.setdefault(topic_id, []).append(
-                FetchPartition(
-                    partition=index,
-                    current_leader_epoch=position.leader_epoch,
-                    fetch_offset=position.fetch_offset,
-                    last_fetched_epoch=position.last_fetched_epoch,
-                    log_start_offset=position.log_start_offset,
-                    partition_max_bytes=position.max_bytes,
-                )
+        new_partition = FetchPartition.new
+        for (topic_id, index), (leader_epoch, offset, last_epoch, log_start_offset, most) in asked.partitions.items():
+            partition = new_partition(
+                partition=index,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=offset,
+                last_fetched_epoch=last_epoch,
+                log_start_offset=log_start_offset,
+                partition_max_bytes=most,
             )
+            of_topic = topics.get(topic_id)
+            if of_topic is None:
+                topics[topic_id] = [partition]
+            else:
+                of_topic.append(partition)
         forgotten: dict[bytes, list[int]] = {}
         for topic_id, index in asked.forgotten:
             forgotten.setdefault(topic_id, []).append(index)
@@ -225,12 +230,15 @@ class Fetcher:
             self._wanted.pop(key, None)
             return
         log = followed.log
-        self._wanted[key] = Position(
-            followed.leader_epoch,
-            log.log_end_offset,
-            log.latest_epoch,
-            log.log_start_offset,
-            self.limits.partition_max_bytes,
+        self._wanted[key] = _new_tuple(
+            Position,
+            (
+                followed.leader_epoch,
+                log.log_end_offset,
+                log.latest_epoch,
+                log.log_start_offset,
+                self.limits.partition_max_bytes,
+            ),
         )
 
     # -- responses ---------------------------------------------------------------------------------------------------
@@ -290,9 +298,12 @@ class Fetcher:
                 followed.has_reset = False
             log.note_leader(data.high_watermark, data.log_start_offset)
             followed.has_committed = data.high_watermark <= log.log_end_offset
-            if data.records and self._throttle is not None and self._throttle.applies(key):
-                self._throttle.record(len(data.records), now_ms)
-            if data.records and log.log_end_offset == end_offset:  # no whole batch that may be appended
+            if not data.records:
+                return
+            throttle = self._throttle
+            if throttle is not None and throttle.is_active and throttle.applies(key):
+                throttle.record(len(data.records), now_ms)
+            if log.log_end_offset == end_offset:  # no whole batch that may be appended
                 self._delay(key, followed, now_ms)
         elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not followed.has_reset:
             followed.phase, followed.reset_at_start, followed.has_reset = Phase.RESETTING, False, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import wraps
+from struct import Struct
 from typing import Any, TypeVar
 
 from broker.replication.counts import ReplicationCounts
@@ -16,9 +17,12 @@ from storage.log.offset_checkpoints import OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.truncation import start_over, truncate_logs
-from storage.segment.scan import Entry, parse_entry
+from storage.segment.scan import parse_entry
 
 log = logging.getLogger(__name__)
+
+#: The base offset, which begins each batch.
+_OFFSET = Struct(">q")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -106,13 +110,15 @@ class LocalFollowedLog:
     @_fails_alone
     def append(self, records: memoryview, max_epoch: int) -> None:
         try:
-            first = parse_entry(records, 0, 0)
-            if first is not None and first.base_offset < self.log_end_offset:
-                self._begin_with(first)
-            produced = self.log.appended
-            now_ms = self._clock.now_ms()
-            self.log.append_replicated(records, now_ms=now_ms, max_epoch=max_epoch, min_epoch=self.latest_epoch)
-            self.log.appended = produced
+            log = self.log
+            end_offset = log.log_end_offset
+            if len(records) >= _OFFSET.size and _OFFSET.unpack_from(records)[0] < end_offset:
+                self._begin_with(records)
+                end_offset = log.log_end_offset
+            size_bytes = log.append_replicated(
+                records, now_ms=self._clock.now_ms(), max_epoch=max_epoch, min_epoch=self.latest_epoch
+            )
+            log.uncount(log.log_end_offset - end_offset, size_bytes)
             self._counts.bytes_in += len(records)
             if self.is_added:
                 self._counts.added_bytes_in += len(records)
@@ -135,12 +141,13 @@ class LocalFollowedLog:
         start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
         self.log.appended = produced
 
-    def _begin_with(self, first: Entry) -> None:
+    def _begin_with(self, records: memoryview) -> None:
         """Let an empty log begin at the batch that its start is in the middle of.
 
         DeleteRecords may put the leader's log start there. `note_leader` raises the start again.
         """
-        if self.log_start_offset == self.log_end_offset <= first.last_offset:
+        first = parse_entry(records, 0, 0)
+        if first is not None and self.log_start_offset == self.log_end_offset <= first.last_offset:
             self.start_over(first.base_offset)
 
     @_fails_alone

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from protocol.records.batch import NO_TIMESTAMP
 from storage.index.file import IndexFile
 
+_TIMESTAMP = Struct(">q").unpack_from
+
 
 class TimestampOffset(NamedTuple):
     """A timestamp in ms and an offset. The function that returns it defines the record it belongs to."""
@@ -33,7 +35,9 @@ class TimeIndex(IndexFile):
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add an entry unless the last one is at least as late. Timestamp -1 adds none."""
-        if timestamp > self.last().timestamp:
+        tail = self._tail
+        latest = _TIMESTAMP(tail, len(tail) - self._entry_size)[0] if tail else self.last().timestamp
+        if timestamp > latest:
             self._append(timestamp, offset - self.base_offset)
 
     def truncate_to(self, offset: int) -> None:

@@ -149,6 +149,11 @@ class LocalLog:
         self._opened_at_offset = self.log_end_offset - counts[0]
         self._other_bytes = self.size_bytes - counts[1]
 
+    def uncount(self, offsets: int, size_bytes: int) -> None:
+        """Take so many offsets and bytes out of `appended`, after they were copied from another log."""
+        self._opened_at_offset += offsets
+        self._other_bytes += size_bytes
+
     @property
     def active_segment(self) -> Segment:
         return self._active

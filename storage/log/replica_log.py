@@ -24,6 +24,9 @@ from storage.producers.state import ProducerState
 from storage.segment.scan import Entry
 from storage.segment.segment_list import Segments
 
+#: Indexes of fields in a BatchHeader.
+_LEADER_EPOCH, _PRODUCER_ID = BatchHeader._fields.index("leader_epoch"), BatchHeader._fields.index("producer_id")
+
 
 class ReplicaLog(LocalLog):
     """The log of one replica; the class that is used is PartitionLog."""
@@ -94,24 +97,28 @@ class ReplicaLog(LocalLog):
         """
         from storage.append.replicated import checked_entries
 
-        self.check_usable()
+        if self.directory.failure is not None or self.closed:
+            self.check_usable()
         entries = checked_entries(records, self.log_end_offset, max_epoch, min_epoch)
         position = 0
-        for run in self._runs(entries, now_ms):
+        fit = entries and self._have_room(entries, now_ms)
+        for run in (entries,) if fit else self._rolled_runs(entries, now_ms):
             end = run[-1].position + run[-1].size_bytes
-            self._write_run(records[position:end], run)
+            self._write_run(records if end == len(records) and not position else records[position:end], run)
             position = end
-            for entry in run:
-                if entry.header is not None:
-                    if entry.header.leader_epoch != self._epoch:
-                        self._begin_epoch(entry.header.leader_epoch, entry.base_offset)
-                    if entry.header.producer_id >= 0:
-                        batch = records[entry.position : entry.position + entry.size_bytes]
-                        self._note_batch(batch, entry.header, entry.last_offset)
+            for at, size_bytes, base_offset, last_offset, _, _, header in run:
+                if header is not None:
+                    if header[_LEADER_EPOCH] != self._epoch:
+                        self._begin_epoch(header[_LEADER_EPOCH], base_offset)
+                    if header[_PRODUCER_ID] >= 0:
+                        self._note_batch(records[at : at + size_bytes], header, last_offset)
             self.producer_state.end_offset = self.log_end_offset
         if not self.replicated:
             self.high_watermark = self.log_end_offset
-        self._move_stable_offset()
+        if self.producer_state.transactions:
+            self._move_stable_offset()
+        else:
+            self.last_stable_offset = self.high_watermark
         return position
 
     def _write_run(self, view: memoryview, run: Sequence[Entry]) -> None:
@@ -127,11 +134,8 @@ class ReplicaLog(LocalLog):
         self.size_bytes += len(view)
         self.log_end_offset = run[-1].last_offset + 1
 
-    def _runs(self, entries: list[Entry], now_ms: int) -> Iterator[list[Entry]]:
+    def _rolled_runs(self, entries: list[Entry], now_ms: int) -> Iterator[list[Entry]]:
         """Yield the entries that fit into the active segment together; roll it before each later run."""
-        if entries and self._have_room(entries, now_ms):
-            yield entries
-            return
         run: list[Entry] = []
         size_bytes = 0
         for entry in entries:
@@ -152,9 +156,11 @@ class ReplicaLog(LocalLog):
 
     def _have_room(self, entries: list[Entry], now_ms: int) -> bool:
         """Return whether all entries fit into the active segment, as nearly always."""
-        first, last = entries[0], entries[-1]
-        newest = last.max_timestamp if first is last else max(entry.max_timestamp for entry in entries)
-        size_bytes = last.position + last.size_bytes - first.position
+        last = entries[-1]
+        newest = last.max_timestamp
+        if len(entries) > 1:
+            newest = max([each.max_timestamp for each in entries])
+        size_bytes = last.position + last.size_bytes
         active = self._active
         return active.index_room >= len(entries) and not active.must_roll(
             self._config, size_bytes, last.last_offset, newest, now_ms
@@ -214,9 +220,18 @@ class ReplicaLog(LocalLog):
 
     def advance_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to `offset`: all in-sync replicas have the records below it."""
-        self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
-        self.producer_state.note_high_watermark(self.high_watermark)
-        self._move_stable_offset()
+        end = self.log_end_offset
+        if offset > end:
+            offset = end
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+        state = self.producer_state
+        if state.ended:
+            state.note_high_watermark(self.high_watermark)
+        if state.transactions:
+            self._move_stable_offset()
+        else:
+            self.last_stable_offset = self.high_watermark
 
     def begin_replication(self, high_watermark: int) -> None:
         """The partition has other replicas from now on. `high_watermark` is known to be committed.

@@ -92,20 +92,36 @@ class Segment(IndexedSegment):
     def append_run(self, view: memoryview, run: Sequence[Entry]) -> None:
         """Write several batches, as they are, at the end of the segment. It has room for them (`index_room`)."""
         position = self.size_bytes
-        self._fs.write_at(self.log.open().handle, position, (view,))
-        self.log.used = True
+        objects = self.file_objects or self.create_file_objects()
+        log = objects.log
+        file = log.open_file or log.open()
+        written = self._fs.pwrite(file.handle, view, position)
+        if written != len(view):
+            self._fs.write_at(file.handle, position + written, (view[written:],))
+        log.used = True
         if position == 0:
             self._rolling_timestamp = run[0].max_timestamp
-        for entry in run:
-            self.index_batch(position, entry.size_bytes, entry.last_offset, entry.max_timestamp)
-            position += entry.size_bytes
+        largest = self._largest or self.largest
+        unindexed, interval = self._bytes_since_index_entry, self.index_interval_bytes
+        for _, size_bytes, _, last_offset, max_timestamp, _, _ in run:
+            if max_timestamp > largest[0]:
+                largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))
+            if unindexed > interval:
+                objects.offset_index.append(last_offset, position)
+                objects.time_index.maybe_append(*largest)
+                unindexed = 0
+            unindexed += size_bytes
+            position += size_bytes
+        self._largest, self._bytes_since_index_entry = largest, unindexed
         self.size_bytes = position
 
     @property
     def index_room(self) -> int:
         """The number of batches that certainly have room in both indexes."""
-        offset_index, time_index = self.offset_index, self.time_index
-        return min(offset_index.room - offset_index.entries, time_index.room - time_index.entries)
+        objects = self.file_objects or self.create_file_objects()
+        of_offsets = objects.offset_index.room - objects.offset_index.entries
+        of_times = objects.time_index.room - objects.time_index.entries
+        return of_offsets if of_offsets < of_times else of_times
 
     def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Return whether a batch needs a new segment: size, age, full indexes, or too large an offset distance."""
