@@ -30,6 +30,9 @@ def absent_data(index: int, code: ErrorCode) -> FetchedData:
 def divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
     """Return where the client's log diverges from ours, by its last record's epoch (KIP-595). OffsetOutOfRange."""
     log = partition.log
+    newest, offset = log.leader_epochs.latest, wanted.fetch_offset
+    if wanted.last_fetched_epoch == newest and log.log_start_offset <= offset <= log.log_end_offset:
+        return None  # as nearly always
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
