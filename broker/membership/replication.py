@@ -25,7 +25,6 @@ from broker.replication.replicas import Replicas
 from broker.replication.throttles import FollowerThrottle, ReplicationThrottles
 from config import BrokerConfig
 from replication.following import FetchLimits
-from storage.checkpoints import HIGH_WATERMARKS
 
 if TYPE_CHECKING:
     import asyncio
@@ -81,7 +80,7 @@ class MemberReplication:
     ) -> None:
         config = self._config = parts.config
         clock, timers = parts.clock, parts.timers
-        self._background = parts.background
+        self._background, self._logs = parts.background, parts.logs
         self._timers = timers
         self._closed = False
         self.proposals = IsrProposals(
@@ -133,13 +132,18 @@ class MemberReplication:
         """Start the timers."""
         self._every(self._config.get_int("replica.lag.time.max.ms") // 2, self.replicas.check_lag)
         checkpoint_ms = self._config.get_int("replica.high.watermark.checkpoint.interval.ms")
-        self._every(checkpoint_ms, lambda: self._background.checkpoint(HIGH_WATERMARKS))
+        self._every(checkpoint_ms, self._checkpoint)
 
     def close(self) -> None:
         """Fetch nothing and ask for nothing any more."""
         self._closed = True
         self.fetchers.close()
         self.proposals.close()
+
+    def _checkpoint(self) -> None:
+        """Write the high watermarks that have changed."""
+        of_directory = self._logs.checkpoints.high_watermark_tasks
+        self._background.run(task for each in self._logs.directories for task in of_directory(each))
 
     def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
         def run() -> None:

@@ -33,13 +33,26 @@ class OffsetCheckpoints:
         #: Directories whose files may still have entries of deleted partitions.
         self._outdated: set[LogDirectory] = set()
         self._to_write_again: set[LogDirectory] = set()
+        #: The last task of `high_watermark_tasks`, as long as nothing else has written checkpoint files since.
+        self._last_task: dict[LogDirectory, OffsetsTask] = {}
 
     def tasks(self, directory: LogDirectory, names: Collection[str] = OFFSET_CHECKPOINTS) -> Iterator[OffsetsTask]:
         """Yield tasks that write the files in `names`; none if the directory does not work."""
         if directory.is_online:
+            self._last_task.pop(directory, None)
             files = self.offsets(directory)
             for name in names:
                 yield OffsetsTask(directory, name, files[name])
+
+    def high_watermark_tasks(self, directory: LogDirectory) -> Iterator[OffsetsTask]:
+        """Yield a task that writes the high watermarks; none if the last such task has written the same ones."""
+        if not directory.is_online:
+            return
+        offsets = self._high_watermarks(directory)
+        last = self._last_task.get(directory)
+        if last is None or last.error is not None or last.offsets != offsets:
+            task = self._last_task[directory] = OffsetsTask(directory, HIGH_WATERMARKS, offsets)
+            yield task
 
     def offsets(self, directory: LogDirectory) -> dict[str, dict[TopicPartition, int]]:
         """Return the entries for each checkpoint file: offset by (topic, partition)."""
@@ -50,15 +63,23 @@ class OffsetCheckpoints:
             | {key: log.recovery_point for key, log in logs},
             LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
             | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
-            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.clean}
-            | {key: log.high_watermark for key, log in logs},
+            HIGH_WATERMARKS: self._high_watermarks(directory),
         }
+
+    def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        found = {
+            key: each.stored.recovery_point
+            for key, each in self._unopened.items()
+            if each.directory is directory and each.stored.clean
+        }
+        return found | {key: log.high_watermark for key, log in self._logs.items() if log.directory is directory}
 
     def replace(self, directory: LogDirectory, name: str) -> None:
         """Write a checkpoint file now, and force it to the disk. Tasks that were created before do not replace it.
 
         Raises LogOffline.
         """
+        self._last_task.pop(directory, None)
         with directory.offline_on_error():
             path = f"{directory.path}/{name}"
             directory.replace_checkpoint(path, offsets_with_others(directory, path, self.offsets(directory)[name]))
@@ -74,6 +95,7 @@ class OffsetCheckpoints:
         """
         if directory not in self._outdated:
             return []
+        self._last_task.pop(directory, None)
         files, names = self.offsets(directory), self._names_to_open()
         paths = [f"{directory.path}/{name}" for name in names]
         for name, path in zip(names, paths, strict=True):

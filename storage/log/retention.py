@@ -40,7 +40,9 @@ def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -
     It may read the indexes. Raises OSError.
     """
     config = log.config
-    segments = list(log.segments)
+    segments = log.segments[:]
+    if len(segments) == 1 and not segments[0].size_bytes:
+        return []  # as many logs of a large broker
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
     count = sum(1 for end in ends[:-1] if end <= log.log_start_offset)
     if config.deletes:

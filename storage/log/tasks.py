@@ -218,12 +218,12 @@ class WriteTask(DirectoryTask):
 class OffsetsTask(DirectoryTask):
     """Replace a checkpoint file of offsets by partition, but keep the entries of other processes' partitions."""
 
-    __slots__ = ("_data", "_offsets", "_path", "_replaced")
+    __slots__ = ("_data", "_path", "_replaced", "offsets")
 
     def __init__(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
         super().__init__(directory)
         self._path = f"{directory.path}/{name}"
-        self._offsets = offsets
+        self.offsets = offsets
         self._data = format_offsets(offsets) if directory.owns is None else None
         self._replaced = directory.checkpoints_replaced
 
@@ -242,7 +242,7 @@ class OffsetsTask(DirectoryTask):
         directory, fs = self.directory, self.directory.fs
         found = fs.identity(self._path)
         temporary = f"{self._path}.{directory.part}.tmp"
-        fs.write_file(temporary, offsets_with_others(directory, self._path, self._offsets), sync=True)
+        fs.write_file(temporary, offsets_with_others(directory, self._path, self.offsets), sync=True)
         with directory.exclusive_checkpoints():
             if fs.identity(self._path) != found:
                 return False
