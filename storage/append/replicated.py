@@ -32,7 +32,7 @@ def checked_entries(
     entries: list[Entry] = []
     position, available = 0, len(records)
     try:
-        while (entry := _entry_at(records, position, available)) is not None:
+        while position < available and (entry := _entry_at(records, position, available)) is not None:
             _, size, base_offset, last_offset, _, _, header = entry
             following = position + size
             if following > available:
