@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from pybroker.testing.broker import Broker
+from pybroker.testing.cluster import Cluster
 
 _numbers = itertools.count()
 
@@ -45,3 +46,24 @@ def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
     else:
         kafka_broker.create_topic(name, *marker.args, **marker.kwargs)
     return name
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster_config() -> Mapping[str, object]:
+    """Return keys of server.properties for all nodes of `kafka_cluster`. Override this fixture in a conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def _kafka_cluster(kafka_cluster_config: Mapping[str, object]) -> Iterator[Cluster]:
+    with Cluster(config=kafka_cluster_config) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_cluster(_kafka_cluster: Cluster) -> Cluster:
+    """Return a cluster of three brokers that the tests of the session share. All of them run as the test begins."""
+    _kafka_cluster.start()
+    for broker in _kafka_cluster.brokers:
+        broker.clear_faults()
+    return _kafka_cluster

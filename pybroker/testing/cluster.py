@@ -1,0 +1,338 @@
+"""Several brokers under one controller, each a process of its own, started and stopped by a test."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from pybroker.testing.broker import Broker
+from pybroker.testing.errors import BrokerError
+from pybroker.testing.leadership import elect_preferred, order_replicas
+from pybroker.testing.node import NOTHING, Node
+from pybroker.testing.partitions import Partition, View, view
+
+_HOST = "127.0.0.1"
+_CONTROLLER_ID = 1000
+_LISTENER = "CONTROLLER"
+#: Keys that describe a broker's listeners, which a controller has not.
+_OF_BROKERS = frozenset({"listeners", "advertised.listeners", "inter.broker.listener.name"})
+_INTERVAL_S = 0.02
+
+T = TypeVar("T")
+
+#: A broker that ends without a word is noticed within two seconds, and so is a follower that does not follow.
+_QUICK: Mapping[str, object] = {
+    "broker.session.timeout.ms": 2_000,
+    "broker.heartbeat.interval.ms": 200,
+    "replica.lag.time.max.ms": 2_000,
+    "pybroker.shutdown.timeout.ms": 10_000,
+}
+
+
+class Controller(Node):
+    """The controller of a cluster, which elects leaders. Brokers serve and replicate while it is down."""
+
+    _noun = "controller"
+
+    def __init__(self, config: Mapping[str, object], *, directory: Path, start_timeout_s: float = 60) -> None:
+        super().__init__(config, directory, start_timeout_s)
+
+
+class ClusterBroker(Broker):
+    """A broker of a cluster. `stop` and `kill` keep its data, for the next `start` on the same port.
+
+    Attributes:
+        node_id: its `node.id`, and its index in `Cluster.brokers`.
+    """
+
+    def __init__(
+        self, node_id: int, config: Mapping[str, object], *, directory: Path, start_timeout_s: float = 60
+    ) -> None:
+        super().__init__({**config, "node.id": node_id}, directory=directory, start_timeout_s=start_timeout_s)
+        self.node_id = node_id
+
+    def fork(self, config: Mapping[str, object] = NOTHING) -> Broker:
+        """Raise BrokerError: a copy would be another broker with the same id."""
+        raise BrokerError("a broker of a cluster cannot be forked")
+
+    def view(self, topic: str | None = None) -> View:
+        """Return what this broker knows of the cluster and of a topic. Raises BrokerError if it does not respond."""
+        self._running()
+        try:
+            return view(self._address, topic)
+        except OSError as error:
+            raise BrokerError(f"broker {self.node_id} does not respond: {error}") from None
+
+
+class Cluster:
+    """A controller and brokers. `with` starts and stops it, or call `start` and `stop`.
+
+    Args:
+        brokers: how many. Their node ids begin with 0: `cluster.brokers[2]` has `node.id=2`.
+        config: keys of server.properties for all nodes. They override defaults that suit tests.
+        racks: `broker.rack` of each broker in turn; fewer racks than brokers are used again.
+        directory: for the data and the logs of all nodes, which `stop` keeps. By default, a temporary directory that
+            `stop` removes.
+        start_timeout_s: how long a start may take, in seconds.
+
+    Topics have up to three replicas, and need two in sync where there are three or more brokers.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        config: Mapping[str, object] = NOTHING,
+        *,
+        racks: Sequence[str] = (),
+        directory: Path | str | None = None,
+        start_timeout_s: float = 60,
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"a cluster has at least one broker, not {brokers}")
+        self._kept = directory is not None
+        self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="pybroker-"))
+        self._replication = min(3, brokers)
+        self._start_timeout_s = start_timeout_s
+        self._reserved = [_reserved_port() for _ in range(brokers + 1)]
+        ports = [each.getsockname()[1] for each in self._reserved]
+        shared = {**_QUICK, **_replicated(self._replication), **config}
+        to_controller = {
+            "controller.listener.names": _LISTENER,
+            "controller.quorum.bootstrap.servers": f"{_HOST}:{ports[-1]}",
+        }
+        self.controller = Controller(
+            {
+                **{key: value for key, value in shared.items() if key not in _OF_BROKERS},
+                **to_controller,
+                "process.roles": "controller",
+                "node.id": _CONTROLLER_ID,
+                "listeners": f"{_LISTENER}://{_HOST}:{ports[-1]}",
+            },
+            directory=self._directory / "controller",
+            start_timeout_s=start_timeout_s,
+        )
+        self.brokers: tuple[ClusterBroker, ...] = tuple(
+            ClusterBroker(
+                number,
+                {
+                    "listeners": f"PLAINTEXT://{_HOST}:{ports[number]}",
+                    **({"broker.rack": racks[number % len(racks)]} if racks else {}),
+                    **shared,
+                    **to_controller,
+                    "process.roles": "broker",
+                },
+                directory=self._directory / f"broker-{number}",
+                start_timeout_s=start_timeout_s,
+            )
+            for number in range(brokers)
+        )
+
+    # ---- properties
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Return the addresses of all brokers for clients: of their first listeners."""
+        return ",".join(each.bootstrap_servers for each in self.brokers)
+
+    @property
+    def directory(self) -> Path:
+        """Return the directory of all nodes: `controller`, `broker-0`, and so on."""
+        return self._directory
+
+    @property
+    def log(self) -> str:
+        """Return what all nodes have logged, one after the other."""
+        return "".join(f"--- {each.directory.name}\n{each.log}" for each in self._nodes)
+
+    # ---- start and stop
+
+    def start(self) -> Cluster:
+        """Start all nodes that do not run, resume suspended ones, and return once all brokers know each other.
+
+        Raises BrokerError with the reason if a node does not start; all nodes are ended then.
+        """
+        try:
+            for node in self._nodes:
+                if node.is_suspended:
+                    node.resume()
+            stopped = [each for each in self._nodes if not each.is_running]
+            for node in stopped:
+                node._spawn()
+            for node in stopped:
+                node._wait_until_ready()
+            everyone = {each.node_id for each in self.brokers}
+            self._wait(
+                lambda: all(each.view().brokers == everyone for each in self.brokers),
+                lambda: "the brokers do not know each other",
+                self._start_timeout_s,
+            )
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End all nodes. A chosen directory is kept, and its nodes shut down cleanly; a temporary one is removed."""
+        if self._kept:
+            for broker in self.brokers:  # before the controller, which moves their leadership
+                broker._ask_to_end()
+            for node in (*self.brokers, self.controller):
+                node.stop()
+        self._kill()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # ---- topics
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, object] = NOTHING, *, replicas: int | None = None
+    ) -> None:
+        """Create a topic, and return once all running brokers serve it and all of its replicas are in sync.
+
+        Args:
+            replicas: of each partition; 3 by default, or as many as there are brokers.
+
+        The first listener must be PLAINTEXT, as for the methods below. Raises BrokerError.
+        """
+        self._any_broker()._create_topic(name, partitions, replicas or self._replication, config)
+        self.wait_until_in_sync(name)
+
+    def wait_until_in_sync(self, topic: str, timeout_s: float = 60) -> None:
+        """Return once all replicas of all partitions are in sync, and all running brokers know it.
+
+        Raises BrokerError with the partitions that lack replicas after `timeout_s` seconds.
+        """
+
+        def lacking() -> list[Partition]:
+            partitions = self._any_broker().view(topic).partitions
+            return [each for each in partitions if each.in_sync != set(each.replicas)]
+
+        def is_in_sync() -> bool:
+            views = [each.view(topic).partitions for each in self._responding()]
+            return all(
+                found and all(each.leader >= 0 and each.in_sync == set(each.replicas) for each in found)
+                for found in views
+            )
+
+        self._wait(is_in_sync, lambda: f"topic {topic} is not in sync: {lacking()}", timeout_s)
+
+    def leader_of(self, topic: str, partition: int = 0, timeout_s: float = 60) -> ClusterBroker:
+        """Return the broker that leads a partition. After a failure of the leader, wait until another is elected.
+
+        Raises BrokerError if no running broker leads it after `timeout_s` seconds, or the partition does not exist.
+        """
+        return self._wait(
+            lambda: self._leader(topic, partition),
+            lambda: f"no running broker leads {topic}-{partition}",
+            timeout_s,
+        )
+
+    def move_leader(
+        self, topic: str, partition: int = 0, to: ClusterBroker | None = None, timeout_s: float = 60
+    ) -> ClusterBroker:
+        """Let another replica in sync lead a partition, and return it once all running brokers know it.
+
+        Args:
+            to: the new leader; by default, the next replica in sync.
+
+        The new leader becomes the preferred one. Raises BrokerError if it has no replica in sync.
+        """
+        address = self._any_broker()._address
+        found = self._partition(topic, partition)
+        if to is None:
+            others = [each for each in found.replicas if each != found.leader and each in found.in_sync]
+            if not others:
+                raise BrokerError(f"{topic}-{partition} has no other replica in sync")
+            to = self.brokers[others[0]]
+        if to.node_id not in found.replicas:
+            raise BrokerError(f"broker {to.node_id} has no replica of {topic}-{partition}: {list(found.replicas)} have")
+        order = [to.node_id, *(each for each in found.replicas if each != to.node_id)]
+        problem = order_replicas(address, topic, partition, order) or elect_preferred(address, topic, partition)
+        if problem is not None:
+            raise BrokerError(f"broker {to.node_id} does not lead {topic}-{partition}: {problem}")
+        return self._wait(
+            lambda: to if self._leader(topic, partition) is to else None,
+            lambda: f"broker {to.node_id} does not lead {topic}-{partition}",
+            timeout_s,
+        )
+
+    # ---- internals
+
+    @property
+    def _nodes(self) -> tuple[Node, ...]:
+        return (self.controller, *self.brokers)
+
+    def _responding(self) -> list[ClusterBroker]:
+        return [each for each in self.brokers if each.is_running and not each.is_suspended]
+
+    def _any_broker(self) -> ClusterBroker:
+        responding = self._responding()
+        if not responding:
+            raise BrokerError("no broker of the cluster is running")
+        return responding[0]
+
+    def _partition(self, topic: str, partition: int) -> Partition:
+        for each in self._any_broker().view(topic).partitions:
+            if each.index == partition:
+                return each
+        raise BrokerError(f"there is no {topic}-{partition}")
+
+    def _leader(self, topic: str, partition: int) -> ClusterBroker | None:
+        """Return the leader on which all running brokers agree, if it runs itself."""
+        responding = self._responding()
+        known = {
+            next((each.leader for each in broker.view(topic).partitions if each.index == partition), -1)
+            for broker in responding
+        }
+        return next((each for each in responding if known == {each.node_id}), None)
+
+    def _wait(self, probe: Callable[[], T | None], lacking: Callable[[], str], timeout_s: float) -> T:
+        """Return what `probe` returns once that is true. Raises BrokerError with what is lacking."""
+        deadline = time.monotonic() + timeout_s
+        while not (found := probe()):
+            if time.monotonic() > deadline:
+                raise BrokerError(f"{lacking()} after {timeout_s:g} s")
+            time.sleep(_INTERVAL_S)
+        return found
+
+    def _kill(self) -> None:
+        for node in self._nodes:
+            node.kill()
+        if not self._kept:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _replicated(replicas: int) -> Mapping[str, object]:
+    """Return the replication of new topics and of internal ones."""
+    in_sync = 2 if replicas > 2 else 1
+    internal = ("transaction.state.log", "share.coordinator.state.topic")
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": replicas,
+        **{f"{each}.replication.factor": replicas for each in internal},
+        **{f"{each}.min.isr": in_sync for each in internal},
+    }
+
+
+def _reserved_port() -> socket.socket:
+    """Return a socket with a free port of loopback. A node can listen on it, and no other program gets it meanwhile.
+
+    Without the reservation, a broker that connects to a killed node may get that node's port as its own.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind((_HOST, 0))
+    return reserved
