@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pybroker.testing.requests import Response, ask, string
 
 _METADATA, _VERSION = 3, 4
-_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,8 @@ class View:
 def view(address: tuple[str, int], topic: str | None = None) -> View:
     """Return what a broker knows, perhaps of a topic, which this does not create. Raises OSError without a response."""
     names = [] if topic is None else [string(topic)]
-    response = ask(
-        address, _METADATA, _VERSION, struct.pack(">i", len(names)) + b"".join(names) + b"\0", timeout_s=_TIMEOUT_S
-    )
+    body = struct.pack(">i", len(names)) + b"".join(names) + b"\0"  # the last: do not create it
+    response = ask(address, _METADATA, _VERSION, body)
     response.number("i")  # the throttle time
     brokers = frozenset(response.each(lambda: _broker(response)))
     response.text()  # the cluster's id

@@ -67,15 +67,7 @@ class Response:
         return text
 
 
-def ask(
-    address: tuple[str, int],
-    api: int,
-    version: int,
-    body: bytes,
-    *,
-    flexible: bool = False,
-    timeout_s: float = _TIMEOUT_S,
-) -> Response:
+def ask(address: tuple[str, int], api: int, version: int, body: bytes, *, flexible: bool = False) -> Response:
     """Send one request on a connection of its own, and return the response after its header.
 
     Args:
@@ -85,7 +77,7 @@ def ask(
     """
     tags = b"\0" if flexible else b""
     request = struct.pack(">hhi", api, version, 0) + string(_CLIENT) + tags + body
-    with socket.create_connection(address, timeout=timeout_s) as connection:
+    with socket.create_connection(address, timeout=_TIMEOUT_S) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as answer:
             head = answer.read(4)

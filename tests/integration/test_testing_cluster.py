@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +25,14 @@ NEXT = """
 def test_next(kafka_cluster):
     assert all(each.is_running for each in kafka_cluster.brokers)
     kafka_cluster.wait_until_in_sync("orders")
+"""
+
+LAUNCHER = """
+import time
+from pybroker.testing import Cluster
+cluster = Cluster(2).start()
+print(cluster.directory, *(each.pid for each in (*cluster.brokers, cluster.controller)), flush=True)
+time.sleep(600)
 """
 
 
@@ -176,6 +186,21 @@ def test_chosen_directory_serves_the_next_cluster(tmp_path: Path) -> None:
         consumer = Consumer({"bootstrap.servers": again.bootstrap_servers, "group.id": "g"})
         assert consumer.get_watermark_offsets(TopicPartition("orders", 0), timeout=60) == (0, 1)
         consumer.close()
+
+
+def test_cluster_ends_with_its_parent() -> None:
+    """A kill of the parent ends all nodes, although brokers find no controller that lets them go."""
+    launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    directory, *pids = launcher.stdout.readline().split()
+    watched = [os.pidfd_open(int(each)) for each in pids]
+    launcher.kill()
+    launcher.wait()
+    launcher.stdout.close()
+    for process in watched:
+        assert select.select([process], [], [], 60)[0]
+        os.close(process)
+    shutil.rmtree(directory)
 
 
 def test_failed_start_ends_all_nodes() -> None:
