@@ -54,7 +54,7 @@ def test_connections_of_followers_have_the_limits_of_the_keys(size: str | None, 
     }
     replication, config, peers = replication_with(**keys)
     replication.fetchers._connect(2, 0)
-    assert peers.client.call_args.args == (2, f"broker-{config.node_id}-fetcher-0", 1234, expected)
+    assert peers.client.call_args.args[:4] == (2, f"broker-{config.node_id}-fetcher-0", 1234, expected)
 
 
 def test_number_of_fetchers_changes_while_the_broker_runs() -> None:

@@ -27,7 +27,6 @@ from replication.following import Fetcher
 from replication.lifecycle import BrokerLifecycle, Identity, LifecycleState, RegistrationRefused
 from replication.observing import Endpoint, Observer, ObserverState
 from runtime.timers import Timers
-from storage.checkpoints import HIGH_WATERMARKS
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.unit.replication.doubles import MemoryLog
 
@@ -205,6 +204,9 @@ class Replication:
             metadata=Mock(image=MetadataImage()),
         )
         self.background = parts.background
+        self.logs = parts.logs
+        self.logs.directories = ["directory"]
+        self.logs.checkpoints.high_watermark_tasks.return_value = ["task"]
         self.member = MemberReplication(parts, Mock(), Mock(), Mock(), Mock(), Mock())
 
 
@@ -212,9 +214,9 @@ def test_times_between_checkpoints_of_high_watermarks() -> None:
     replication = Replication(replica__high__watermark__checkpoint__interval__ms="700")
     replication.member.start()
     replication.loop.advance(699)
-    assert replication.background.checkpoint.call_count == 0
+    assert replication.background.run.call_count == 0
     replication.loop.advance(701)
-    assert [each.args for each in replication.background.checkpoint.call_args_list] == [(HIGH_WATERMARKS,)] * 2
+    assert [list(each.args[0]) for each in replication.background.run.call_args_list] == [["task"]] * 2
 
 
 def test_lag_of_followers_is_checked_twice_in_its_time() -> None:
