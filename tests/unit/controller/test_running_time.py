@@ -25,7 +25,7 @@ def test_time_passes_while_the_process_runs() -> None:
 
 
 def test_a_pause_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """No more than an interval of it counts, and a line says so."""
+    """No more than an interval of it counts, and the log has a line about it."""
     watch = Watch()
     time = RunningTime(watch)
     watch.now_ms += 20_000
