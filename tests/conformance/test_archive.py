@@ -110,6 +110,7 @@ def test_all_fields_of_a_record_make_the_round_trip(
     assert [each.written for each in lake.restore(f"{name}-back")] == [0, 0]
 
 
+@pytest.mark.full_size
 def test_delta_table_is_the_archive(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str, spark: SparkSession
 ) -> None:
@@ -166,6 +167,7 @@ def test_records_lost_by_the_log_are_reported(broker: RunningBroker, client: Dat
     assert [row["offset"] for row in stored(broker, f"{name}-back") if row["partition"] == 0] == list(range(13))
 
 
+@pytest.mark.full_size
 def test_rows_of_another_topic_are_found(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
     """Another topic of the same name, with as many records."""
     fill(broker, name, 10)
@@ -179,6 +181,7 @@ def test_rows_of_another_topic_are_found(broker: RunningBroker, client: DataClie
     assert lake.verify() == (True, [GONE] * 2)
 
 
+@pytest.mark.full_size
 def test_aborted_records_are_left_out_and_cost_offsets(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:

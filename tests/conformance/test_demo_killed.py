@@ -23,6 +23,8 @@ from tests.support.brokers import OurBroker
 from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
+pytestmark = pytest.mark.full_size  # kills of the pipeline are in test_pipeline_restart.py, too
+
 LINES = min(scaled(30_000), 1_000_000)
 #: of each kind
 KILLS = min(scaled(1), 5)

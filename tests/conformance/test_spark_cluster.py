@@ -97,6 +97,7 @@ def applications(cluster: Cluster) -> list[int]:
     return [len(list(cluster.folder(number).glob("app-*"))) for number in range(WORKERS)]
 
 
+@pytest.mark.full_size
 def test_executors_read_the_same_by_all_sources(cluster: Cluster, tmp_path: Path) -> None:
     """Row by row: all codecs, headers, nulls, transactions, a compacted topic; a directory also while it grows."""
     with Broker(UNTOUCHED) as broker:

@@ -25,6 +25,8 @@ from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.spark_sources import fill_topic, opened, sorted_rows
 
+pytestmark = pytest.mark.full_size  # drawn at random; test_spark_sources.py has each kind
+
 WHOLE, COMPACTED = "drawn", "drawn-compacted"
 PARTITIONS = 3
 COUNT = min(400, scaled(100))

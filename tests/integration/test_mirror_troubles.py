@@ -164,7 +164,7 @@ def test_deleted_copy_is_copied_again_from_its_start(source: Broker, target: Bro
     assert "lost: its copy was deleted: it is copied again from its start" in mirror.lines
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("side", [pytest.param("source", marks=pytest.mark.full_size), "target"])
 def test_restart_of_a_broker_is_waited_for(source: Broker, target: Broker, tmp_path: Path, side: str) -> None:
     """Also when it takes longer than clients try to connect."""
     topic = f"during-{side}"

@@ -15,8 +15,8 @@ from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
-#: They take about a minute of CPU on a slow core. Larger numbers: `make simulate`.
-SCHEDULES = scaled(3_000)
+#: They take half a minute of CPU on a slow core. Larger numbers: `make simulate`.
+SCHEDULES = scaled(2_000)
 ROOT = Path(__file__).parents[2]
 
 
