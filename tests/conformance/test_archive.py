@@ -167,7 +167,6 @@ def test_records_lost_by_the_log_are_reported(broker: RunningBroker, client: Dat
     assert [row["offset"] for row in stored(broker, f"{name}-back") if row["partition"] == 0] == list(range(13))
 
 
-@pytest.mark.full_size
 def test_rows_of_another_topic_are_found(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
     """Another topic of the same name, with as many records."""
     fill(broker, name, 10)
@@ -181,7 +180,6 @@ def test_rows_of_another_topic_are_found(broker: RunningBroker, client: DataClie
     assert lake.verify() == (True, [GONE] * 2)
 
 
-@pytest.mark.full_size
 def test_aborted_records_are_left_out_and_cost_offsets(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
@@ -271,6 +269,7 @@ class Commands:
         return sum(self._client.bounds(f"{self._lake.topic}-back", partition)[1] for partition in range(PARTITIONS))
 
 
+@pytest.mark.full_size
 def test_killed_drivers_lose_and_repeat_no_record(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:

@@ -25,8 +25,6 @@ from tests.support.lake import Lake, archived, archived_count, stored
 from tests.support.scale import scaled
 from tests.support.spark_sources import EPOCH_MS, fill_topic
 
-pytestmark = pytest.mark.full_size  # kills of an archive are in test_archive.py, too
-
 PARTITIONS = 2
 COUNT = min(scaled(6_000), 200_000)
 KILLS = min(scaled(1), 10)
