@@ -130,12 +130,15 @@ class MetadataReads:
         though the log may begin at 0.
         """
         partition_log = self._log.partition_log
+        start = partition_log.log_start_offset
+        is_of_latest_epoch = position.epoch == partition_log.leader_epochs.latest
+        if is_of_latest_epoch and start < position.offset <= partition_log.log_end_offset:
+            return None  # most fetches: nothing below says otherwise, and the directory need not be listed
         snapshots = self._snapshots()
         if position.offset == 0 and snapshots:
             return snapshots[-1]
-        if partition_log.log_start_offset == 0 and position == (0, 0):
+        if start == 0 and position == (0, 0):
             return None
-        start = partition_log.log_start_offset
         if snapshots:
             oldest = snapshots[0]
             is_too_old = (

@@ -6,6 +6,7 @@ This node is the only voter. No listener is open at the address in the answer: t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
@@ -32,11 +33,22 @@ _NOT_HOSTED = "This server does not host this topic-partition."
 
 @handles(DESCRIBE_QUORUM)
 def describe_quorum(ctx: RequestContext, request: Struct, *, quorum: MetadataQuorum, clock: Clock) -> Reply:
+    return describe(ctx, request, quorum, clock.now_ms(), quorum.end_offset)
+
+
+def describe(
+    ctx: RequestContext,
+    request: Struct,
+    quorum: MetadataQuorum,
+    now_ms: int,
+    high_watermark: int,
+    observers: Sequence[Struct] = (),
+) -> Struct:
+    """Return the response of the only voter, with the states of its observers, which have directory ids in v2."""
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(TOPIC, [0])]:
         return DESCRIBE_QUORUM.response(error_message="", topics=[_refused(*each) for each in asked])
     voter = quorum.voter
-    now_ms = clock.now_ms()
     replica = ReplicaState(
         replica_id=voter.node_id,
         replica_directory_id=voter.directory_id if ctx.api_version >= 2 else ZERO_UUID,
@@ -48,8 +60,9 @@ def describe_quorum(ctx: RequestContext, request: Struct, *, quorum: MetadataQuo
         error_message="",
         leader_id=voter.node_id,
         leader_epoch=quorum.epoch,
-        high_watermark=quorum.end_offset,
+        high_watermark=high_watermark,
         current_voters=[replica],
+        observers=list(observers),
     )
     nodes = []
     if ctx.api_version >= 2:
