@@ -34,7 +34,7 @@ if "PYBROKER_TEST_COMPILED" not in os.environ:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plugins that choose and order the tests."""
     config.addinivalue_line("markers", f"{EACH_TIME}: the test runs against Apache Kafka in every run")
-    config.addinivalue_line("markers", f"{FULL_SIZE}: the test starts too many brokers of Apache Kafka for small sizes")
+    config.addinivalue_line("markers", f"{FULL_SIZE}: it starts too many brokers or Spark drivers for small sizes")
     config.addinivalue_line("markers", "broker(class, *arguments): the broker of the fixture `broker`")
     config.pluginmanager.register(Proofs(), "proofs")
     config.pluginmanager.register(SlowestFirst(), "slowest-first")
