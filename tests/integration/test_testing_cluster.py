@@ -198,7 +198,9 @@ def test_cluster_ends_with_its_parent() -> None:
     launcher.wait()
     launcher.stdout.close()
     for process in watched:
-        assert select.select([process], [], [], 60)[0]
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        assert ended.poll(60_000)
         os.close(process)
     shutil.rmtree(directory)
 

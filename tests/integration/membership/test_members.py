@@ -265,7 +265,9 @@ def test_forwarded_requests_wait_for_an_active_controller(
 ) -> None:
     controller.is_active = False
     client.send(CREATE_TOPICS, 5, topics=[CreatableTopic(name="late", num_partitions=1, replication_factor=1)])
-    assert not select.select([client.socket], [], [], 0.5)[0]
+    answered = select.poll()
+    answered.register(client.socket, select.POLLIN)
+    assert not answered.poll(500)
     controller.is_active = True
     assert client.receive().topics[0].error_code == ErrorCode.NONE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from tests.support.one_connection import OneConnection
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> DataBroker:
-    return DataBroker(tmp_path)
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    made = DataBroker(tmp_path)
+    yield made
+    made.close()
 
 
 def produce(broker: DataBroker, *values: bytes, index: int = 0, acks: int = -1) -> int:

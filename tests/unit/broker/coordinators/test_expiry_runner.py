@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += 0.001
         return now[0]
 
-    monkeypatch.setattr(expiry.time, "monotonic", monotonic)
+    monkeypatch.setattr(expiry, "time", SimpleNamespace(monotonic=monotonic))
     return now
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.M
     """100 flushes of 1 to 100 ms."""
     times = FlushTimes()
     clock = iter(value for took in range(1, 101) for value in (0.0, took / 1000))
-    monkeypatch.setattr(flush_times.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(flush_times, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     partition = broker.partitions.get("t", 0)
     assert partition is not None
     for _ in range(100):

@@ -23,10 +23,12 @@ def serves(sock, host, within_s=5):
     except ConnectionRefusedError:
         return False
     with client:
-        waiting, _, _ = select.select([sock], [], [], within_s)
-        if waiting:
+        waiting = select.poll()
+        waiting.register(sock, select.POLLIN)
+        arrived = bool(waiting.poll(within_s * 1000))
+        if arrived:
             sock.accept()[0].close()
-    return bool(waiting)
+    return arrived
 
 
 def link_local():

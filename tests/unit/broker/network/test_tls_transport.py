@@ -151,7 +151,9 @@ class Pair:
 
     def read(self) -> None:
         """Call the transport's reader if it is registered and the socket is readable."""
-        if select.select([self.fd], [], [], 0)[0] and self.fd in self.loop.readers:
+        readable = select.poll()
+        readable.register(self.fd, select.POLLIN)
+        if readable.poll(0) and self.fd in self.loop.readers:
             self.loop.readers[self.fd]()
 
     @property

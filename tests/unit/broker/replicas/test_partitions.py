@@ -1,5 +1,6 @@
 """Partition and Partitions: look-up, creation, deletion, leadership, and waking of waiting requests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from tests.support.data_broker import TOPIC_ID, DataBroker
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> DataBroker:
-    return DataBroker(tmp_path)
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    made = DataBroker(tmp_path)
+    yield made
+    made.close()
 
 
 def batch() -> bytes:

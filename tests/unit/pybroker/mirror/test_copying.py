@@ -64,7 +64,7 @@ class Stage:
         clock = SimpleNamespace(monotonic=lambda: self.now_s, time=lambda: self.now_s, sleep=self.sleep)
         for module in (copying, filling):
             patch.setattr(module, "time", clock)
-        patch.setattr(partition.time, "monotonic", clock.monotonic)
+        patch.setattr(partition, "time", SimpleNamespace(monotonic=clock.monotonic))
         patch.setattr(copying, "Delivery", lambda *_, **__: self)
         session = SimpleNamespace(consumer=lambda _: self, check=lambda: None, timeout_s=5.0, ends=lambda _: self.ends)
         sessions = cast("Session", session), cast("Session", session)

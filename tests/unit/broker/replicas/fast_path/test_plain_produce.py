@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ OTHER_ID = b"other-topic-id-b"
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> DataBroker:
-    return DataBroker(tmp_path)
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    made = DataBroker(tmp_path)
+    yield made
+    made.close()
 
 
 def batch(broker: DataBroker, **of: Any) -> bytes:

@@ -25,7 +25,9 @@ VERSIONS = range(11, 19)
 @pytest.fixture
 def broker(tmp_path):
     """Partition 0 has five batches of three records. Partition 1 is empty."""
-    return filled(tmp_path)
+    made = filled(tmp_path)
+    yield made
+    made.close()
 
 
 def filled(directory):
@@ -42,7 +44,9 @@ def filled(directory):
 @pytest.fixture(scope="module")
 def shared_broker(tmp_path_factory):
     """The same, and no test writes to it."""
-    return filled(tmp_path_factory.mktemp("shared"))
+    made = filled(tmp_path_factory.mktemp("shared"))
+    yield made
+    made.close()
 
 
 def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id=0, session_epoch=-1, **more):
