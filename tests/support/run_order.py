@@ -1,6 +1,7 @@
 """The order in which test files run: the slowest first, so that all workers finish at about the same time.
 
-`tests/seconds.tsv` has the seconds of each file at the last measured run. Files that it lacks run last.
+`tests/seconds.tsv` has the seconds of each file at the last measured run. Files that it lacks run last. The files of a
+directory that share servers run together on one worker, so that these servers start once.
 `make test-times` measures again.
 """
 
@@ -11,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 SECONDS = Path(__file__).parents[1] / "seconds.tsv"
 #: write `SECONDS` at the end of the run; files that did not run keep their times
@@ -18,6 +20,8 @@ MEASURE = "PYBROKER_TEST_TIMES"
 #: faster files are left out of `SECONDS`: their order does not matter
 _LEAST_S = 1.0
 _SHOWN = 10
+#: directories whose files share servers
+_TOGETHER = ("tests/conformance/cluster/",)
 
 
 def read_seconds(path: Path = SECONDS) -> dict[str, float]:
@@ -40,6 +44,18 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
+def group_of(nodeid: str) -> str:
+    """Return what one worker runs without a break: the file of a test, or a directory whose files share servers."""
+    return next((each for each in _TOGETHER if nodeid.startswith(each)), file_of(nodeid))
+
+
+class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Gives each group of tests to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
 class SlowestFirst:
     """A plugin of pytest that orders the files of a run, and sums up how long each took."""
 
@@ -48,9 +64,16 @@ class SlowestFirst:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Order the files; the tests of a file keep their order."""
-        known = read_seconds()
-        items.sort(key=lambda item: -known.get(file_of(item.nodeid), 0.0))
+        """Order the groups; the tests of a group keep their order."""
+        known: dict[str, float] = defaultdict(float)
+        for file, seconds in read_seconds().items():
+            known[group_of(file)] += seconds
+        items.sort(key=lambda item: -known[group_of(item.nodeid)])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> LoadFileScheduling | None:
+        """Keep the groups together if files are to stay together."""
+        return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up what one phase of a test took."""

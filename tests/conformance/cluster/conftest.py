@@ -9,11 +9,11 @@ import pytest
 from tests.conformance.cluster.mixed_cluster import MixedCluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], MixedCluster]]:
     """Return a function that returns the cluster of a kind, started at its first use.
 
-    Both kinds run until the end: files of tests run one after the other, and each takes both kinds in turn.
+    Both kinds run until the last of these files: one worker runs them all, and each takes both kinds in turn.
     """
     running: dict[str, MixedCluster] = {}
 
@@ -27,7 +27,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
         cluster.close()
 
 
-@pytest.fixture(scope="session", params=["mixed", pytest.param("all ours", marks=pytest.mark.full_size)])
+@pytest.fixture(scope="package", params=["mixed", pytest.param("all ours", marks=pytest.mark.full_size)])
 def cluster(request: pytest.FixtureRequest, clusters: Callable[[str], MixedCluster]) -> MixedCluster:
     """Return two members, a broker of Apache Kafka and its controller, or three members.
 

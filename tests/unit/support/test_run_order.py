@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import run_order
 from tests.support.proofs import ROOT
-from tests.support.run_order import SlowestFirst, read_seconds, write_seconds
+from tests.support.run_order import SlowestFirst, group_of, read_seconds, write_seconds
 
 
 def item(nodeid: str) -> Any:
@@ -22,6 +22,17 @@ def test_slowest_files_run_first(monkeypatch: pytest.MonkeyPatch) -> None:
     items = [item(each) for each in ("a.py::1", "b.py::1", "b.py::2", "c.py::1", "d.py::1")]
     SlowestFirst().pytest_collection_modifyitems(items)
     assert [each.nodeid for each in items] == ["c.py::1", "b.py::1", "b.py::2", "a.py::1", "d.py::1"]
+
+
+def test_files_that_share_servers_run_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their times count as one."""
+    shared = "tests/conformance/cluster/"
+    known = {"b.py": 5.0, shared + "x.py": 2.0, shared + "y.py": 4.0, "c.py": 3.0}
+    monkeypatch.setattr(run_order, "read_seconds", lambda: known)
+    items = [item(each) for each in ("b.py::1", shared + "x.py::1", "c.py::1", shared + "y.py::1")]
+    SlowestFirst().pytest_collection_modifyitems(items)
+    assert [each.nodeid for each in items] == [shared + "x.py::1", shared + "y.py::1", "b.py::1", "c.py::1"]
+    assert group_of(shared + "x.py::1") == group_of(shared + "y.py::1") != group_of("b.py::1")
 
 
 def test_seconds_are_read_as_written(tmp_path: Path) -> None:
