@@ -144,6 +144,12 @@ class BrokerLifecycle:
         self.cordoned_dirs = directory_ids
         self._say(now_ms)
 
+    def controller_found(self, now_ms: int) -> None:
+        """Another controller is active, or one again: a request that failed is sent to it without a further wait."""
+        if self._failures:
+            self._failures = 0
+            self.due_ms = now_ms
+
     def leave(self, now_ms: int) -> None:
         """Begin the controlled shutdown. A broker that serves nothing yet ends at once."""
         if self.state < LifecycleState.RUNNING:

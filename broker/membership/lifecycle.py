@@ -54,6 +54,7 @@ class MemberLifecycle:
         self._timer: Timer | None = None
         self._in_flight = False
         self._asked = ""
+        self._found = leader()
         self._is_closed = False
         self._log = LimitedLog(log, per_second=1)
 
@@ -71,12 +72,16 @@ class MemberLifecycle:
         self._step()
 
     def note_applied(self, committed: CommittedMetadata) -> None:
-        """More of the metadata log is applied.
+        """More of the metadata log is applied, or its leader has changed.
 
         Below metadata.version 3.7-IV2 the controllers do not keep the log directories of a registration. When that
         level is reached, this broker registers once more, as Apache Kafka's BrokerRegistrationTracker does.
         """
         self._lifecycle.note_applied(committed.last_offset)
+        found, self._found = self._found, self._leader()
+        if self._found is not None and self._found != found:
+            self._lifecycle.controller_found(self._clock.monotonic_ms())
+            self._step()
         registered = committed.image.brokers.get(self._lifecycle.identity.node_id)
         if registered is None or registered.log_directories or committed.image.metadata_version < DIRECTORIES_LEVEL:
             return

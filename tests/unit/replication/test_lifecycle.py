@@ -73,6 +73,23 @@ def test_registration_names_the_broker() -> None:
     assert again.features[0].max_supported_version == 33
 
 
+def test_a_controller_that_is_found_gets_the_request_that_failed_at_once() -> None:
+    life = Life(LifecycleState.RUNNING)
+    for _ in range(8):
+        life.request(life.waits())
+        life.life.failed(life.now)
+    assert life.waits() == LifecycleTimes().session_ms // 2
+    life.life.controller_found(life.now)
+    assert life.waits() == 0
+    life.request()
+    life.life.failed(life.now)
+    assert 0 < life.waits() <= 100  # the waits begin again
+    life.beat(life.waits(), is_fenced=False)
+    usual = life.waits()
+    life.life.controller_found(life.now)  # nothing has failed
+    assert life.waits() == usual
+
+
 def test_one_request_at_a_time() -> None:
     life = Life()
     life.request()

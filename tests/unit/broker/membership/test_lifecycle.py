@@ -48,3 +48,33 @@ def test_registers_again_once_directories_are_kept(level: int, caplog: pytest.Lo
     first, heartbeat, last = channel.requests
     assert heartbeat.current_metadata_offset == -1
     assert (last == first) == (level == DIRECTORIES_LEVEL)
+
+
+def test_a_controller_that_is_back_gets_a_heartbeat_at_once() -> None:
+    """The metadata log has found it again: its sessions of brokers have just begun."""
+    loop, channel, applied = FakeLoop(), MemoryChannel(), Applied()
+    leaders: list[Any] = [CONTROLLER]
+    life = MemberLifecycle(
+        BrokerLifecycle(IDENTITY, LifecycleTimes(), loop.clock.monotonic_ms()),
+        channel,  # type: ignore[arg-type]
+        lambda: leaders[0],
+        loop.clock,
+        Timers(loop, loop.clock),
+        lambda: None,
+        pytest.fail,
+    )
+    metadata: Any = applied
+    life.start()
+    channel.answer(broker_epoch=55)
+    leaders[0] = None
+    life.note_applied(metadata)
+    channel.lose()
+    for _ in range(100):
+        loop.advance(1000)  # tries fail, with growing waits
+    sent = len(channel.requests)
+    life.note_applied(metadata)
+    assert len(channel.requests) == sent
+    leaders[0] = CONTROLLER
+    life.note_applied(metadata)
+    life.note_applied(metadata)
+    assert len(channel.requests) == sent + 1
