@@ -30,6 +30,8 @@ from tests.support.java import JavaRunner
 COPY = "copied"
 _PATIENCE_S = 120
 _CALL_S = 10
+#: records of a transaction, at most
+_RECORDS = 500
 
 
 class Copier(HistoryClient):
@@ -37,7 +39,7 @@ class Copier(HistoryClient):
 
     After an error another producer of the same transactional id ends the open transaction, and begins at the committed
     offsets. librdkafka (2.16) may wait for the former coordinator of a group for ever, beyond its time-out: then the
-    producer is left to itself.
+    producer is left to itself. Each transaction costs a few round trips, so that it takes as many records as there are.
     """
 
     def work(self) -> None:
@@ -55,7 +57,7 @@ class Copier(HistoryClient):
         for place in consumer.committed(assigned, _CALL_S) if assigned else ():
             consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
         while not self.stopping.is_set():
-            records = taken(consumer.consume(50, timeout=0.2))
+            records = taken(consumer.consume(_RECORDS, timeout=0.2))
             if records:
                 self._copy(producer, consumer, records)
                 self.done += len(records)
@@ -161,7 +163,9 @@ class ShareReader:
 class ReplacementLoad(HistoryLoad):
     """An idempotent and a transactional producer, a reader, groups of both protocols of consumers, and a copier.
 
-    With a JVM there is a share group, too.
+    With a JVM there is a share group, too. A transactional producer of librdkafka (2.16) may print a fatal
+    INVALID_TXN_STATE, and is replaced: if its AddPartitionsToTxn is lost with the coordinator, it aborts a transaction
+    that brokers of neither kind know.
     """
 
     def __init__(self, bootstrap: str, history: History, java: JavaRunner | None) -> None:
