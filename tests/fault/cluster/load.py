@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fault.cluster.nodes import Cluster
 from tests.integration.membership.replica_verification import differences_by_kafka, differences_by_us
+from tests.support.brokers import OurBroker
 from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, read_history
 from tests.support.history_load import HistoryLoad, stock_load
@@ -48,9 +49,9 @@ def check_end(running: Cluster, load: HistoryLoad) -> None:
 
 
 def complaints(running: Cluster) -> list[str]:
-    """Return the faults that members report about themselves."""
+    """Return the faults that nodes of pybroker report about themselves."""
     found = []
-    for broker in running.brokers.values():
-        if broker.kind == "member":
-            found += [line for line in broker.output.splitlines() if "Traceback" in line or " CRITICAL " in line]
+    for node in (*running.brokers.values(), *running.controllers.values()):
+        if isinstance(node, OurBroker):
+            found += [line for line in node.output.splitlines() if "Traceback" in line or " CRITICAL " in line]
     return found

@@ -1,4 +1,4 @@
-"""A cluster: controllers of Apache Kafka, and brokers of both kinds, each behind links that can be cut."""
+"""A cluster: controllers of Apache Kafka or pybroker's own, and brokers of both kinds, behind links that can be cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fault.cluster.links import Links
 from tests.fault.cluster.small_disks import small_disk
 from tests.integration.membership.kafka_nodes import SESSION_MS, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
-from tests.support.brokers import HOST, KafkaBroker, RunningBroker
+from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, OurBroker, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.history_members import sessions
 from tests.support.wire import Closed, WireClient
@@ -113,11 +113,32 @@ class Ours(MemberBroker):
         return [*(self.disk.entrance if self.disk else ()), *super()._command(config)]
 
 
+class OurController(OurBroker):
+    """pybroker as the only controller. Brokers reach it through its links."""
+
+    kind = "controller"
+    node_id = _FIRST_CONTROLLER
+
+    def __init__(self, directory: Path, links: Links) -> None:
+        self._links = links
+        super().__init__(directory, OF_CONTROLLERS, port=links.target)
+
+    def _own_properties(self) -> dict[str, str]:
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            "advertised.listeners": f"CONTROLLER://{HOST}:{self._links.port}",
+            "pybroker.cluster.id": CLUSTER_ID,
+        }
+
+
 @dataclass
 class Cluster:
     """Running nodes by their ids, and the links in front of each."""
 
-    controllers: dict[int, KafkaBroker]
+    controllers: Mapping[int, RunningBroker]
     brokers: dict[int, RunningBroker]
     links: dict[int, Links]
 
@@ -229,6 +250,18 @@ def cluster(
             their_links,
         ):
             made = Cluster(running, brokers, {**links, **their_links})
+            made.wait_for_brokers()
+            yield made
+
+
+@contextmanager
+def own_cluster(make_directory: Callable[[str], Path], *, theirs: int = 0, ours: int = 3) -> Iterator[Cluster]:
+    """Start a cluster under pybroker's own controller: brokers of Apache Kafka from id 1 on, then members."""
+    with Links() as links, OurController(make_directory("controller"), links) as controller:
+        quorum = {"controller.quorum.bootstrap.servers": f"{HOST}:{links.port}"}
+        with brokers_of(make_directory, quorum, theirs=theirs, ours=ours) as (brokers, their_links):
+            controllers = {controller.node_id: controller}
+            made = Cluster(controllers, brokers, {controller.node_id: links, **their_links})
             made.wait_for_brokers()
             yield made
 
