@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pybroker.cli import handover
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.options import ClientParser
@@ -21,7 +22,12 @@ _FETCH_TIMES = ("last_fetch_timestamp", "last_caught_up_timestamp")
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command, and return its exit code."""
-    return run(command_line(), arguments)
+    parser = command_line()
+    if any(word in ("handover", "--handover") for word in arguments):
+        options = parser.parse(arguments)
+        if "voter" in options:
+            return handover.main([word for word in arguments if word not in ("handover", "--handover")])
+    return run(parser, arguments)
 
 
 def command_line() -> ClientParser:
@@ -56,6 +62,7 @@ def command_line() -> ClientParser:
         "unregister-controller", _unregister_controller, "remove the registration of a controller that is gone"
     )
     unregistered.add_argument("-i", "--id", type=natural, required=True, metavar="ID", help="node id of the controller")
+    handover.add_options(parser.add_local_action("handover", handover.ABOUT))
     return parser
 
 

@@ -51,6 +51,8 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/start/installation.md", "python3 -m venv"): _INSTALLS,
     ("docs/start/installation.md", "docker build"): "needs docker",
     ("controller.md", "pybroker serve"): "tests/integration/controlling starts controllers",
+    ("handover.md", "kafka-metadata-quorum"): "Apache Kafka's own",
+    ("handover.md", "pybroker cluster handover"): "needs stopped nodes: tests/conformance/test_handover.py has them",
     ("systemd.md", "python3 -m venv"): _INSTALLS,
     ("systemd.md", "/opt/pybroker/bin/pybroker"): "needs root and systemd",
     ("systemd.md", "systemctl status"): "needs systemd",

@@ -60,6 +60,7 @@ LINES = {
     "cluster api-versions": Line("cluster api-versions", denied=0),
     "cluster features": Line("cluster features", denied=0),
     "cluster update-features": Line("cluster update-features --feature share.version=1"),
+    "cluster handover": Line("cluster handover {folder}/server.properties --voter 9@c:9093={folder}/c", code=1),
     "cluster id": Line("cluster id", denied=0),
     "cluster unregister": Line("cluster unregister --id 9", code=1),
     "cluster unregister-controller": Line("cluster unregister-controller --id 9", code=1),

@@ -40,14 +40,18 @@ class ClientParser(OneLineParser):
 
     def add_action(self, word: str, run: Action, description: str) -> ClientParser:
         """Add an action, and return its parser, to which the caller adds options."""
+        action = self.add_local_action(word, description)
+        action.set_defaults(run=run)
+        action.add_client_options()
+        return action
+
+    def add_local_action(self, word: str, description: str) -> ClientParser:
+        """Add an action that asks no broker, and return its parser. The command runs it itself."""
         if self._actions_of_command is None:
             self._actions_of_command = self.add_subparsers(
                 title="actions", metavar="ACTION", required=True, parser_class=ClientParser
             )
-        action = self._actions_of_command.add_parser(word, help=description, description=description)
-        action.set_defaults(run=run)
-        action.add_client_options()
-        return action
+        return self._actions_of_command.add_parser(word, help=description, description=description)
 
     def add_client_options(self) -> None:
         """Add options for the broker, the client and the output."""
