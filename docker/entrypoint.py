@@ -248,7 +248,7 @@ def broker_command(environ: Mapping[str, str], config: Path, options: list[str])
 def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
     """Return host and port of the listener for the health check, and whether it uses TLS.
 
-    It is the broker's first listener without TLS, else its first listener.
+    It is the first listener without TLS, else the first: of the broker, or of a controller alone.
     """
     properties = entries(config)
 
@@ -258,12 +258,13 @@ def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
         return [each.strip() for each in value.split(",") if each.strip()]
 
     controllers = [each.upper() for each in setting("controller.listener.names")]
+    is_controller = setting("process.roles") == ["controller"]
     protocols = dict(each.upper().split(":", 1) for each in setting("listener.security.protocol.map") if ":" in each)
     listeners = []
     for listener in setting("listeners", "PLAINTEXT://:9092"):
         name, _, address = listener.partition("://")
         host, _, port = address.rpartition(":")
-        if name.upper() not in controllers:
+        if (name.upper() in controllers) == is_controller:
             protocol = protocols.get(name.upper(), name.upper())
             at = "localhost" if is_everywhere(host.strip("[]")) else host.strip("[]")
             listeners.append((at, int(port), protocol in ("SSL", "SASL_SSL")))

@@ -1,4 +1,4 @@
-"""The compose file and the unit of docker/cluster/: three controllers of Apache Kafka and three brokers of pybroker."""
+"""The files of docker/cluster/: three brokers of pybroker, under Apache Kafka's controllers or its own."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BROKERS = [name for name in SERVICES if name.startswith("broker-")]
 CONTROLLERS = [name for name in SERVICES if name.startswith("controller-")]
 
 
-def properties(service: str, tmp_path: Path) -> Path:
+def properties(service: str, tmp_path: Path, services: dict[str, dict[str, Any]] = SERVICES) -> Path:
     """Return the file that the image makes of a broker's environment."""
-    environ = {name: str(value) for name, value in SERVICES[service]["environment"].items()}
+    environ = {name: str(value) for name, value in services[service]["environment"].items()}
     entrypoint = runpy.run_path(str(ROOT / "docker/entrypoint.py"))
     path = tmp_path / f"{service}.properties"
     path.write_text(entrypoint["configuration"](environ, tmp_path / "none", ROOT / "docker/server.properties"))
@@ -84,3 +84,25 @@ def test_unit_of_a_controller_is_restarted_after_a_failure_alone() -> None:
     guide = (ROOT / "docs/guides/cluster.md").read_text()
     assert "log.dirs=/var/lib/kafka-controller\n" in guide
     assert service["ExecStart"].split()[1] in guide
+
+
+# -- compose-own.yaml ------------------------------------------------------------------------------------------------
+
+OWN_SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker/cluster/compose-own.yaml").read_text())[
+    "services"
+]
+
+
+@pytest.mark.parametrize("service", OWN_SERVICES)
+def test_nodes_under_an_own_controller_start_without_a_warning(service: str, tmp_path: Path) -> None:
+    config = load(str(properties(service, tmp_path, OWN_SERVICES)), strict=True, to_serve=True)
+    assert config.warnings == ()
+    assert config.is_controller == (service == "controller")
+    if config.is_member:
+        assert [each.host for each in bootstrap_endpoints(config)] == ["controller"]
+
+
+def test_health_of_an_own_controller_is_its_listeners(tmp_path: Path) -> None:
+    entrypoint = runpy.run_path(str(ROOT / "docker/entrypoint.py"))
+    text = properties("controller", tmp_path, OWN_SERVICES).read_text()
+    assert entrypoint["asked_at"](text, {}) == ("localhost", 9093, False)

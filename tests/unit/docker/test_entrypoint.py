@@ -121,6 +121,7 @@ def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
         ("listeners=B://b:1\rlisteners : HOST\\://\\:9093\r", ("localhost", 9093, False)),
         ("#listeners=B://b:1\\\nlisteners=HOST://:9093", ("localhost", 9093, False)),
         ("controller.listener.names=ctl\nlisteners=CTL://:1,HOST://:9093", ("localhost", 9093, False)),
+        ("process.roles=controller\ncontroller.listener.names=CTL\nlisteners=CTL://:9093", ("localhost", 9093, False)),
         (
             "listeners=IN://:9093,OUT://0.0.0.0:9094,\nlistener.security.protocol.map=in:SASL_SSL, OUT:SASL_PLAINTEXT",
             ("localhost", 9094, False),
@@ -128,7 +129,7 @@ def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
     ],
 )
 def test_health_check_uses_the_brokers_first_listener(config: str, where: tuple[str, int, bool]) -> None:
-    """At the address that it binds, and without TLS if possible. A controller's listener is not opened."""
+    """At the address that it binds, and without TLS if possible. Only a controller alone opens a controller's."""
     assert entrypoint.asked_at(config, {}) == where
 
 
