@@ -49,6 +49,10 @@ class FollowerSession(Generic[Key]):
         """Whether there are any."""
         return bool(self._resting)
 
+    def was_fetched_by(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether the last fetch that counts came from this broker, with this epoch."""
+        return self._sender == (broker_id, broker_epoch)
+
     def begin_fetch(
         self,
         broker_id: int,

@@ -94,7 +94,7 @@ class MemberProcess(CoordinatingMember):
         )
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
-        served = with_fast_paths(apis_of_a_member(super()._served_apis()))
+        served = with_fast_paths(apis_of_a_member(super()._served_apis()), self._replica_reads)
         served = with_followers(served, lambda: self.dispatcher.services, self._replica_reads)
         return self._committed_apis(served)
 

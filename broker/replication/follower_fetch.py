@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Each slice of a file in an answer takes two system calls, and the follower often wakes up in between. Up to this
 #: size of all slices together, it costs less to copy them.
-_READ_BYTES = 64 << 10
+READ_BYTES = 64 << 10
 
 
 class FollowerFetchAttempt(FetchAttempt):
@@ -36,6 +36,7 @@ class FollowerFetchAttempt(FetchAttempt):
         throttle: the limit of bytes that leaders send.
         brokers: the registered brokers, by the metadata.
         wake: tries the fetches again that wait for a session.
+        waits: whether the fetch was counted and has waited already (follower_fetch_path.py).
     """
 
     __slots__ = (
@@ -60,6 +61,8 @@ class FollowerFetchAttempt(FetchAttempt):
         request: Struct,
         context: FetchContext,
         replica_id: int,
+        *,
+        waits: bool = False,
     ) -> None:
         session, self._partitions = context.session, context.partitions
         if session is not None:
@@ -67,11 +70,12 @@ class FollowerFetchAttempt(FetchAttempt):
         super().__init__(services, ctx, request, context, replica_id)
         self._throttle = throttle
         self._brokers = brokers
-        self._is_read_again = self._is_throttled = self._has_committed = self._leaves_out = False
+        self._is_read_again = waits
+        self._is_throttled = self._has_committed = self._leaves_out = False
         self._due: FollowerSession[Key] | None = None
         self._key_of: dict[FetchedPartition, Key] = {}
         if session is not None:
-            self._due = self._begin(session, request, wake)
+            self._due = session.of_follower if waits else self._begin(session, request, wake)
             self._choose()
 
     # -- its session -------------------------------------------------------------------------------------------------
@@ -161,10 +165,14 @@ class FollowerFetchAttempt(FetchAttempt):
     def _try_complete(self) -> bool:
         if self._due is None:
             return super()._try_complete()
-        if not self.read() and not self._is_stale:  # stale: a partition is missing
+        if not self.ends_wait():
             return False
         self._wake()
         return True
+
+    def ends_wait(self) -> bool:
+        """Read again, with a session; return whether there is something to answer with."""
+        return self.read() or self._is_stale  # stale: a partition is missing
 
     # -- the throttle ------------------------------------------------------------------------------------------------
 
@@ -192,7 +200,7 @@ class FollowerFetchAttempt(FetchAttempt):
     def _read_small(self) -> None:
         """Read the records of several partitions, so that one call sends all of them."""
         slices = [(data, data.records) for _, data in self._answers if type(data.records) is FetchSlice]
-        if len(slices) == 1 or sum([each.size for _, each in slices]) > _READ_BYTES:
+        if len(slices) == 1 or sum([each.size for _, each in slices]) > READ_BYTES:
             return
         for data, each in slices:
             with suppress(OSError):  # the send will fail with the same error

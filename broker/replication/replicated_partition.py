@@ -214,10 +214,14 @@ class ReplicatedPartition(Partition):
 
     def follower_read(self, broker_id: int, size_bytes: int) -> None:
         """Count bytes for a follower, which are not among those that clients fetched."""
+        self.count_sent(broker_id, size_bytes)
+        self.log.fetched_bytes -= size_bytes
+
+    def count_sent(self, broker_id: int, size_bytes: int) -> None:
+        """Count bytes for a follower, which were not counted as fetched by clients."""
         self.counts.bytes_out += size_bytes
         if broker_id in self._adding:
             self.counts.added_bytes_out += size_bytes
-        self.log.fetched_bytes -= size_bytes
 
     def check_lag(self) -> None:
         """Ask for an ISR without the followers that lag. Call it each half of replica.lag.time.max.ms."""
