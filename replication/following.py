@@ -14,9 +14,10 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from protocol.error_codes import ErrorCode
+from protocol.fast_path.followed_answer import FollowedAnswer, FollowedPartition
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.schema import Struct
-from replication.fetch_session import FetchSession, Position
+from replication.fetch_session import FetchSession, Position, SessionRequest
 from replication.followed_log import NO_EPOCH, NO_OFFSET, DamagedRecords, EpochEnd, FollowedLog, LogFailed
 from replication.partition_key import PartitionKey
 
@@ -39,6 +40,56 @@ class FetchLimits(NamedTuple):
     max_bytes: int = 10 << 20
     partition_max_bytes: int = 1 << 20
     backoff_ms: int = 1000
+
+
+class FollowerRequest(NamedTuple):
+    """A Fetch request: what the session asks for, and for whom."""
+
+    replica_id: int
+    replica_epoch: int
+    limits: FetchLimits
+    asked: SessionRequest[PartitionKey]
+
+    def struct(self) -> Struct:
+        """Return the request as the schema has it."""
+        topics: dict[bytes, list[Struct]] = {}
+        new_partition = FetchPartition.new
+        for (topic_id, index), (
+            leader_epoch,
+            offset,
+            last_epoch,
+            log_start_offset,
+            most,
+        ) in self.asked.partitions.items():
+            partition = new_partition(
+                partition=index,
+                current_leader_epoch=leader_epoch,
+                fetch_offset=offset,
+                last_fetched_epoch=last_epoch,
+                log_start_offset=log_start_offset,
+                partition_max_bytes=most,
+            )
+            of_topic = topics.get(topic_id)
+            if of_topic is None:
+                topics[topic_id] = [partition]
+            else:
+                of_topic.append(partition)
+        forgotten: dict[bytes, list[int]] = {}
+        for topic_id, index in self.asked.forgotten:
+            forgotten.setdefault(topic_id, []).append(index)
+        limits = self.limits
+        return FETCH.request(
+            replica_state=ReplicaState(replica_id=self.replica_id, replica_epoch=self.replica_epoch),
+            max_wait_ms=limits.max_wait_ms,
+            min_bytes=limits.min_bytes,
+            max_bytes=limits.max_bytes,
+            session_id=self.asked.session_id,
+            session_epoch=self.asked.session_epoch,
+            topics=[FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
+            forgotten_topics_data=[
+                ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in forgotten.items()
+            ],
+        )
 
 
 class Throttle(Protocol):
@@ -142,6 +193,11 @@ class Fetcher:
 
     def next_request(self, now_ms: int) -> Struct | None:
         """Return the next Fetch request, or None if no partition is fetched now."""
+        request = self.next_fetch(now_ms)
+        return None if request is None else request.struct()
+
+    def next_fetch(self, now_ms: int) -> FollowerRequest | None:
+        """Do `next_request`, and leave the form of the request to the caller."""
         self._end_delays(now_ms)
         if self._session.is_full:
             self._changed.update(self.partitions)
@@ -154,38 +210,7 @@ class Fetcher:
         asked = self._session.request(self._wanted, changed)
         if not self._wanted and not asked.forgotten:
             return None  # a leader answers at once if it is asked for nothing
-        topics: dict[bytes, list[Struct]] = {}
-        new_partition = FetchPartition.new
-        for (topic_id, index), (leader_epoch, offset, last_epoch, log_start_offset, most) in asked.partitions.items():
-            partition = new_partition(
-                partition=index,
-                current_leader_epoch=leader_epoch,
-                fetch_offset=offset,
-                last_fetched_epoch=last_epoch,
-                log_start_offset=log_start_offset,
-                partition_max_bytes=most,
-            )
-            of_topic = topics.get(topic_id)
-            if of_topic is None:
-                topics[topic_id] = [partition]
-            else:
-                of_topic.append(partition)
-        forgotten: dict[bytes, list[int]] = {}
-        for topic_id, index in asked.forgotten:
-            forgotten.setdefault(topic_id, []).append(index)
-        limits = self.limits
-        return FETCH.request(
-            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self.broker_epoch),
-            max_wait_ms=limits.max_wait_ms,
-            min_bytes=limits.min_bytes,
-            max_bytes=limits.max_bytes,
-            session_id=asked.session_id,
-            session_epoch=asked.session_epoch,
-            topics=[FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
-            forgotten_topics_data=[
-                ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in forgotten.items()
-            ],
-        )
+        return FollowerRequest(self._node_id, self.broker_epoch, self.limits, asked)
 
     def wakes_at_ms(self) -> int | None:
         """Return when the next delay ends, or None."""
@@ -250,7 +275,7 @@ class Fetcher:
             if followed.phase is Phase.FETCHING:
                 self._delay(key, followed, now_ms)
 
-    def answered(self, response: Struct, now_ms: int) -> None:
+    def answered(self, response: Struct | FollowedAnswer, now_ms: int) -> None:
         """Take over a Fetch response: append, truncate, or delay each partition in it."""
         if response.error_code != ErrorCode.NONE:
             if response.error_code in _SESSION_ERRORS and not self._session.is_full:
@@ -282,7 +307,7 @@ class Fetcher:
             and followed.log.log_end_offset == sent.fetch_offset
         )
 
-    def _take(self, key: PartitionKey, followed: Followed, data: Struct, now_ms: int) -> None:
+    def _take(self, key: PartitionKey, followed: Followed, data: Struct | FollowedPartition, now_ms: int) -> None:
         followed.last_error = data.error_code
         log = followed.log
         if data.error_code == ErrorCode.NONE:

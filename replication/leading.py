@@ -161,13 +161,20 @@ class LeaderState:
     # -- fetch sessions ----------------------------------------------------------------------------------------------
 
     def wake_followers(self) -> None:
-        """Let the next fetch of each follower read the partition. Call it for every change that fetches may report.
+        """Let the next fetch of each follower read the partition, and one that waits. Call it for every change that
+        ends the wait of a fetch.
 
-        Those are appends, a higher high watermark or log start offset, a failed log, and the end of this epoch. Changes
-        of the replicas and of the ISR call it themselves.
+        Those are appends, a higher log start offset, a failed log, and the end of this epoch. Changes of the replicas
+        and of the ISR call it themselves.
         """
         for follower in self.followers.values():
             follower.wake()
+
+    def end_rests(self) -> None:
+        """Let the next fetch of each follower read the partition. A higher high watermark ends no wait of a fetch."""
+        for follower in self.followers.values():
+            if follower.rests:
+                follower.end_rest()
 
     def may_rest(self, follower: Follower, broker_epoch: int, leader_end: int) -> bool:
         """Return whether further fetches of a follower at its offset change nothing until `wake_followers`.

@@ -23,7 +23,8 @@ class Commits:
     """The waits of one partition.
 
     Appends have ascending offsets, so waits are added at the end; only a repeated batch of an idempotent producer is
-    inserted further in front. One timer is armed, for the earliest deadline.
+    inserted further in front. One timer is armed, for the earliest deadline of those that wait or have waited: most
+    waits end long before, and the next one begins at once.
     """
 
     __slots__ = ("_timer", "_waits", "timers")
@@ -56,16 +57,15 @@ class Commits:
         waits = self._waits
         while waits and waits[0].end_offset <= high_watermark:
             _end(waits.popleft(), code)
-        if not waits and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def fail(self, code: ErrorCode) -> None:
         """End all waits with an error: this broker leads no longer."""
         waits, self._waits = self._waits, deque()
         for wait in waits:
             _end(wait, code)
-        self.advance(-1, code)
+        if self._timer is not None and not self._waits:
+            self._timer.cancel()
+            self._timer = None
 
     def _arm(self, deadline_ms: int) -> None:
         if self._timer is not None:

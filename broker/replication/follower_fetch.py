@@ -42,7 +42,6 @@ class FollowerFetchAttempt(FetchAttempt):
     __slots__ = (
         "_brokers",
         "_due",
-        "_has_committed",
         "_is_read_again",
         "_is_throttled",
         "_key_of",
@@ -71,7 +70,7 @@ class FollowerFetchAttempt(FetchAttempt):
         self._throttle = throttle
         self._brokers = brokers
         self._is_read_again = waits
-        self._is_throttled = self._has_committed = self._leaves_out = False
+        self._is_throttled = self._leaves_out = False
         self._due: FollowerSession[Key] | None = None
         self._key_of: dict[FetchedPartition, Key] = {}
         if session is not None:
@@ -115,7 +114,7 @@ class FollowerFetchAttempt(FetchAttempt):
         self._leaves_out = due.has_resting
 
     def read(self) -> bool:
-        self._is_throttled = self._has_committed = False
+        self._is_throttled = False
         if self._due is not None:
             self._choose()
         return super().read()
@@ -136,10 +135,10 @@ class FollowerFetchAttempt(FetchAttempt):
         data = super()._read_one(partition, wanted, limit_bytes, one_batch)
         if data is not None:
             return data
-        if wanted.high_watermark != partition.high_watermark:
-            self._has_committed = True
-        elif wanted.log_start_offset == partition.log_start_offset and partition.may_rest(
-            follower, self._replica_epoch
+        if (
+            wanted.high_watermark == partition.high_watermark
+            and wanted.log_start_offset == partition.log_start_offset
+            and partition.may_rest(follower, self._replica_epoch)
         ):
             self._due.rest(key, follower)
             partition.log.awaited = True
@@ -188,7 +187,8 @@ class FollowerFetchAttempt(FetchAttempt):
 
     def _on_timeout(self) -> None:
         self._is_stale |= self._is_throttled  # it may be due now
-        self._is_stale |= self._has_committed  # by this fetch: the follower learns of it, as in Apache Kafka
+        # The high watermark may have moved, which wakes no fetch: the follower learns of it, as in Apache Kafka.
+        self._is_stale |= self._due is not None
         super()._on_timeout()
 
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.replicas.fast_path.single_fetch import fetch_single
-from broker.replicas.fetch_session import FetchContext, FetchedPartition
+from broker.replicas.fetch_session import FetchContext
 from broker.replication.follower_fetch import READ_BYTES, FollowerFetchAttempt
 from broker.replication.replicated_partition import ReplicatedPartition
 from broker.requests.context import RequestContext
 from broker.requests.dispatcher import Waiting
 from protocol.error_codes import ErrorCode
-from protocol.fast_path.fetch_answer import PlainRow, answer_plain
+from protocol.fast_path.fetch_answer import PlainRow, answer_one, answer_plain
 from protocol.fast_path.follower_fetch import FIRST_VERSION, FollowerFetch, parse
 from protocol.fetch_answer import FetchAnswer, fetch_encoder
 from protocol.messages.fetch import FETCH
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
     from broker.replicas.fetch_attempt import FetchServices
-    from broker.replicas.fetch_session import FetchSession, FetchSessions, Key
+    from broker.replicas.fetch_session import FetchedPartition, FetchSession, FetchSessions, Key
     from broker.replicas.partitions import Partitions
     from broker.replication.replica_reads import ReplicaReads
     from broker.requests.served_api import FastPath, FastPathFactory
@@ -47,19 +47,12 @@ _READ_UNCOMMITTED = 0
 _Answer: TypeAlias = "bytes | list[Chunk]"
 
 
-class _Read(NamedTuple):
-    """What a fetch has found in a partition; `high_watermark` and `start_offset` as they were before it counted."""
-
-    key: Key
-    wanted: FetchedPartition
-    partition: ReplicatedPartition
-    log: PartitionLog
-    follower: Follower
-    records: FetchSlice | bytes
-    size: int
-    high_watermark: int
-    stable_offset: int
-    start_offset: int
+#: What a fetch has found in a partition: its key in the session, what is wanted, the partition, its log, the follower,
+#: the records and their size, and the high watermark, the last stable offset and the log start offset, as they were
+#: before the fetch counted.
+_Read: TypeAlias = (
+    "tuple[Key, FetchedPartition, ReplicatedPartition, PartitionLog, Follower, FetchSlice | bytes, int, int, int, int]"
+)
 
 
 class _Needs(NamedTuple):
@@ -240,16 +233,8 @@ class _Fetch:
                         size = records.size
                         total += size
                         limit = limit - size if limit > size else 0
-                stable_offset = log.last_stable_offset
-                found.append(
-                    _NEW_READ(
-                        _Read,
-                        (
-                            *(key, wanted, partition, log, follower),
-                            *(records, size, log.high_watermark, stable_offset, start_offset),
-                        ),
-                    )
-                )
+                at = log.high_watermark, log.last_stable_offset, start_offset
+                found.append((key, wanted, partition, log, follower, records, size, *at))
         except Exception:
             return None  # FollowerFetchAttempt finds the same error, and reports it
         return found
@@ -298,6 +283,11 @@ class _Fetch:
             rows.append((key[1], high_watermark, stable_offset, start_offset, records, size))
         if len(sizes) < len(self._due.due):  # if all were served, the order stays
             self._due.serve_last(sizes)
+        if len(topics) == 1 == len(rows):
+            index, high_watermark, stable_offset, start_offset, data, _ = rows[0]
+            where = self._needs.version, self._correlation_id, self._session.id, topics[0][0], index
+            frame = answer_one(*where, high_watermark, stable_offset, start_offset, data)
+            return frame[0] if len(frame) == 1 else frame  # type: ignore[return-value]
         return answer_plain(self._correlation_id, self._session.id, topics)
 
     # -- a fetch that waits ------------------------------------------------------------------------------------------
@@ -305,8 +295,8 @@ class _Fetch:
     def wait(self, found: list[_Read], wait_ms: int, connection: Connection, body: bytes) -> Waiting:
         """Wait for the session. As in Apache Kafka, later reads do not count: the follower may have failed since."""
         self._connection, self._body = connection, body
-        for each in found:
-            each.log.awaited = True
+        for _, _, _, log, *_ in found:
+            log.awaited = True
         deferred: Deferred[_Answer] = Deferred()
         self._deferred = deferred
         services = self._needs.services
@@ -377,9 +367,6 @@ class _Fetch:
             self._deferred.resolve(fetch_encoder(self._needs.version)(self._correlation_id, done.result()))
         except Exception as error:
             self._deferred.fail(error)
-
-
-_NEW_READ = tuple.__new__
 
 
 def _in_memory(records: FetchSlice | bytes) -> FetchSlice | bytes:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
+from broker.replication.fetch_codec import FOLLOWER_FETCH
 from broker.replication.followed_log import LocalFollowedLog
 from protocol.client_session import Response
 from protocol.error_codes import ErrorCode
-from protocol.messages.fetch import FETCH
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.schema import Api, Struct
-from replication.following import Fetcher, Followed
+from replication.following import Fetcher, Followed, FollowerRequest
 from replication.partition_key import PartitionKey
 from runtime.clock import Clock
 from runtime.deferred import Deferred
@@ -30,8 +30,8 @@ _LATEST, _EARLIEST = -1, -2
 class LeaderClient(Protocol):
     """A connection to the leader (`OutboundClient`)."""
 
-    def request(self, api: Api, request: Struct) -> Deferred[Response]:
-        """Send a request; fails if there is no response."""
+    def request(self, api: Api, request: Any) -> Deferred[Response]:
+        """Send a request, which is a Struct, or a FollowerRequest of FOLLOWER_FETCH; fails if there is no response."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -112,14 +112,14 @@ class LeaderFetcher:
             self._send(LIST_OFFSETS, resets, self._on_offsets)
             return
         self._fetcher.broker_epoch = self._broker_epoch()
-        request = self._fetcher.next_request(now_ms)
+        request = self._fetcher.next_fetch(now_ms)
         if request is not None:
             self._fetches += 1
-            self._send(FETCH, request, self._on_fetched)
+            self._send(FOLLOWER_FETCH, request, self._on_fetched)
         elif (wakes_at_ms := self._fetcher.wakes_at_ms()) is not None:
             self._timer = self._timers.call_at(wakes_at_ms, self._ask)
 
-    def _send(self, api: Api, request: Struct, on_response: Callable[[Struct], None]) -> None:
+    def _send(self, api: Api, request: Struct | FollowerRequest, on_response: Callable[[Struct], None]) -> None:
         def on_done(done: Deferred[Response]) -> None:
             self._pending = None
             if self._closed:

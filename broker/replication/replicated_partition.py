@@ -32,6 +32,7 @@ from storage.log_config import LogConfig
 
 #: Asks the controller for another ISR of a partition.
 Propose: TypeAlias = Callable[[PartitionKey, Proposal], None]
+_NEW_TUPLE = tuple.__new__
 
 
 class ReplicatedPartition(Partition):
@@ -52,6 +53,7 @@ class ReplicatedPartition(Partition):
         "_deletions",
         "_max_lag_ms",
         "_propose",
+        "_wake_readers",
         "counts",
         "leader",
     )
@@ -80,6 +82,7 @@ class ReplicatedPartition(Partition):
             internal=internal,
             wake=partial(_wake_all, wake),
         )
+        self._wake_readers = wake
         self.counts = counts or ReplicationCounts()
         self._brokers = brokers
         self._commits = commits
@@ -149,12 +152,14 @@ class ReplicatedPartition(Partition):
     ) -> AppendResult:
         result = super().append(records, now_ms, origin, opened, placed)
         self._advance()
-        return result._replace(must_wait=True)  # also a repeated batch, which may not be committed yet
+        # `must_wait`: also a repeated batch, which may not be committed yet
+        return _NEW_TUPLE(AppendResult, (*result[:-1], True))
 
     def when_committed(self, end_offset: int, timeout_ms: int) -> Deferred[None]:
         """Resolve once all in-sync replicas have the records below `end_offset`. Fails with NotCommitted."""
         committed = self._commits.wait(end_offset, self._clock.monotonic_ms() + max(timeout_ms, 0))
-        self._end_waits()
+        if end_offset <= self.leader.high_watermark:
+            self._end_waits()
         return committed
 
     @property
@@ -265,7 +270,8 @@ class ReplicatedPartition(Partition):
     def _committed(self) -> None:
         """The high watermark has moved: consumers may read more, and producers get their answers."""
         self.log.advance_high_watermark(self.leader.high_watermark)
-        self._wake(self)
+        self.leader.end_rests()
+        self._wake_readers(self)
         self._end_waits()
 
     def _end_waits(self) -> None:

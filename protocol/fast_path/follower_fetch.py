@@ -1,4 +1,4 @@
-"""Fetch requests of followers in a session, read without schema structs.
+"""Fetch requests of followers in a session, read and written without schema structs.
 
 A follower's fetch ends with its replica state, the only tagged field. One C call reads all partitions of a topic.
 `parse` returns None for all other requests, among them those that have some partitions forgotten, and for malformed
@@ -13,7 +13,7 @@ from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import TypeAlias
 
 from protocol.error_codes import ProtocolError
-from protocol.primitives import length_rest
+from protocol.primitives import length_rest, unsigned_varint
 
 FIRST_VERSION = 17
 #: More partitions of one topic, or more topics, are left to the schema, which bounds the elements of a request.
@@ -29,6 +29,7 @@ _PARTITION_SIZE = _PARTITION.size
 _BEFORE_STATE = b"\1\1\1\1\x0d"
 #: Replica id and epoch, no tagged fields.
 _STATE = Layout(">iqB")
+_NO_TAGS = b"\0"
 _END_SIZE = len(_BEFORE_STATE) + _STATE.size
 
 #: Index, leader epoch, offset, last fetched epoch, log start offset, most bytes, number of tagged fields.
@@ -69,3 +70,27 @@ def parse(frame: memoryview, position: int) -> FollowerFetch | None:
     if at != end:
         return None
     return wait, min_bytes, max_bytes, isolation, session, epoch, replica_id, replica_epoch, topics
+
+
+def encode(
+    wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    session: tuple[int, int],
+    replica: tuple[int, int],
+    topics: dict[bytes, list[FetchedByFollower]],
+) -> bytes | None:
+    """Return the body of a request that `parse` reads, with the ids and epochs of session and replica; None: too many
+    topics. It equals the schema's.
+    """
+    count = len(topics) + 1
+    if count > 127:
+        return None
+    parts = [_HEAD.pack(wait_ms, min_bytes, max_bytes, 0, *session, count)]
+    for topic_id, partitions in topics.items():
+        parts += topic_id, unsigned_varint(len(partitions) + 1)
+        for each in partitions:
+            parts.append(_PARTITION.pack(*each))
+        parts.append(_NO_TAGS)
+    parts += _BEFORE_STATE, _STATE.pack(*replica, 0)
+    return b"".join(parts)

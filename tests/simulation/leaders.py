@@ -160,7 +160,7 @@ class Leaders:
         state, log = leader.state, leader.log
         if state.high_watermark != log.high_watermark:
             before, log.high_watermark = log.high_watermark, state.high_watermark
-            state.wake_followers()
+            state.end_rests()
             self._checks.committed(leader, self.node_id, before)
             if self.member is not None:
                 self.member.committed(leader)

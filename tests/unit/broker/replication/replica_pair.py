@@ -11,6 +11,7 @@ from protocol.client_session import PendingRequest, Response
 from protocol.messages.fetch import FETCH
 from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.schema import Api, Struct
+from replication.following import FollowerRequest
 from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
@@ -29,7 +30,9 @@ class ClientOf:
         self.cut = self.closed = False
         self.asked: list[Struct] = []
 
-    def request(self, api: Api, request: Struct) -> Deferred[Response]:
+    def request(self, api: Api, request: Struct | FollowerRequest) -> Deferred[Response]:
+        if isinstance(request, FollowerRequest):
+            api, request = FETCH, request.struct()
         self.asked.append(request)
         if self.cut:
             failed: Deferred[Response] = Deferred()

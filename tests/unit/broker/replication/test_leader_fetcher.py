@@ -205,7 +205,7 @@ def test_a_leader_without_an_offset_removes_nothing(pair: ReplicaPair) -> None:
     before, request = content(pair.log), pair.client.request
 
     def answer(api: Api, asked: Struct) -> Deferred[Response]:
-        if api is FETCH:
+        if api.key == FETCH.key:
             part = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=-1)
             topics = [FetchableTopicResponse(topic_id=KEY[0], partitions=[part])]
             return answered(FETCH, responses=topics)

@@ -75,7 +75,7 @@ def test_damaged_records_are_asked_for_again(pair: ReplicaPair, lie: str, caplog
         asked += 1
 
         def change(response: Response) -> Response:
-            for topic in response.fields.responses if api is FETCH else ():
+            for topic in response.fields.responses if api.key == FETCH.key else ():
                 for data in topic.partitions:
                     if data.records:
                         data.records = memoryview(LIES[lie](bytes(data.records)))

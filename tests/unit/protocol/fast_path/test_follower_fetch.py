@@ -1,4 +1,4 @@
-"""The hand-written decoder of followers' fetches equals the schema, and ignores other requests."""
+"""The hand-written decoder and encoder of followers' fetches equal the schema; the decoder ignores other requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.fast_path.follower_fetch import FIRST_VERSION, parse
+from protocol.fast_path.follower_fetch import FIRST_VERSION, encode, parse
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.schema import Struct
 
@@ -45,8 +45,6 @@ def test_decoded_request_equals_the_schema(
 ) -> None:
     wait, least, most, session, epoch, leader, last, partition_most = numbers
     fetched, start, replica_epoch = offsets
-    if (replica_id, replica_epoch) == (-1, -1):
-        return
     of = {
         "current_leader_epoch": leader,
         "fetch_offset": fetched,
@@ -71,6 +69,31 @@ def test_decoded_request_equals_the_schema(
     ]
     found = parse(memoryview(before + body), len(before))
     assert found == (wait, least, most, 1, session, epoch, replica_id, replica_epoch, expected)
+
+
+@given(
+    counts=st.lists(st.integers(1, 3) | st.sampled_from([126, 127, 128, 300]), max_size=3),
+    numbers=st.tuples(*[INT32] * 7),
+    epoch=INT64,
+)
+def test_encoded_request_is_the_one_that_is_decoded(counts: list[int], numbers: tuple[int, ...], epoch: int) -> None:
+    wait, least, most, session, session_epoch, leader, last = numbers
+    topics = {
+        bytes([number]) * 16: [(index, leader, epoch, last, number, most, 0) for index in range(count)]
+        for number, count in enumerate(counts)
+    }
+    body = encode(wait, least, most, (session, session_epoch), (2, epoch), topics)
+    assert body is not None
+    found = parse(memoryview(body), 0)
+    assert found == (wait, least, most, 0, session, session_epoch, 2, epoch, list(topics.items()))
+    for version in VERSIONS:
+        request, end = FETCH.request.decode(version, body)
+        assert (end, bytes(FETCH.request.encode(version, request))) == (len(body), body)
+
+
+def test_many_topics_are_left_to_the_schema() -> None:
+    topics = {bytes([number]) * 16: [(0, 1, 2, 3, 4, 5, 0)] for number in range(127)}
+    assert encode(1, 1, 1, (1, 1), (2, 3), topics) is None
 
 
 @pytest.mark.parametrize(
