@@ -27,6 +27,10 @@ def console_problems(config: BrokerConfig) -> Iterator[Problem]:
     entries = config.get_list(_KEY)
     if not entries:
         return
+    if config.is_controller:
+        reason = "a controller has no console: the consoles of brokers show the cluster"
+        yield Problem(_KEY, ",".join(entries), reason, "no value with process.roles=controller")
+        return
     for entry in entries:
         host, _ = parse_http_listener(entry)
         if not is_loopback(host):

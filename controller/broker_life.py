@@ -75,6 +75,8 @@ class BrokerLife:
         self._may_be_unclean = may_be_unclean
         self._clock_ms = clock_ms
         self._sessions = BrokerSessions(session_ms)
+        #: The brokers that were fenced because their session had ended.
+        self.ended_sessions = 0
         for broker in self._image.brokers.values():
             # The log does not say at which offset a broker registered: its end is late enough.
             offset = appends.end_offset - 1 if broker.fenced else broker.broker_epoch
@@ -208,6 +210,7 @@ class BrokerLife:
                 continue
             self._appends.write(self._changes(broker_id, BrokerState.FENCED))
             self._sessions.fence(broker_id)
+            self.ended_sessions += 1
             log.warning("Broker %d is fenced: its session has ended", broker_id)
 
     def until_next_end_ms(self) -> int:

@@ -263,6 +263,11 @@ class ClusterController(Controller):
 
     # ---- time
 
+    @property
+    def ended_sessions(self) -> int:
+        """How many brokers were fenced because their session had ended."""
+        return self._brokers.ended_sessions
+
     def tick(self) -> int:
         """Do what is due: end sessions, elect leaders. Return after how many milliseconds to call again."""
         if self._is_closed or self._failure is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.controlling.service import ControllerService
 from broker.metadata_cache import MetadataCache
@@ -16,6 +17,9 @@ from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
 from runtime.clock import Clock
 from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.observability.metrics.endpoint import Endpoint as MetricsEndpoint
 
 
 def _nothing() -> None:
@@ -32,8 +36,8 @@ class LateParts:
 class ControllerProcess:
     """The process that a user starts. It calls `on_fatal(reason)` when it cannot go on."""
 
-    #: A controller has no web console and no endpoint for metrics.
-    console = endpoint = None
+    #: A controller has no web console.
+    console = None
 
     def __init__(
         self,
@@ -51,6 +55,11 @@ class ControllerProcess:
     def addresses(self) -> list[str]:
         """The addresses on which the controller listens, for log lines."""
         return self._service.addresses
+
+    @property
+    def endpoint(self) -> MetricsEndpoint | None:
+        """The endpoint for metrics, if it is configured."""
+        return self._service.endpoint
 
     @property
     def server(self) -> Server:

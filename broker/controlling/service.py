@@ -47,6 +47,7 @@ from runtime.timers import Timer, Timers
 from runtime.turn import Turn
 
 if TYPE_CHECKING:
+    from broker.observability.metrics.endpoint import Endpoint as MetricsEndpoint
     from config import BrokerConfig
     from metadata.image import Endpoint
     from storage.log.directory import LogDirectory
@@ -84,6 +85,7 @@ class ControllerService:
     controller: ClusterController
     reads: MetadataReads
     metadata: MetadataCache
+    quorum: MetadataQuorum
 
     def __init__(
         self,
@@ -98,11 +100,11 @@ class ControllerService:
         self._clock = clock
         self._on_fatal = on_fatal
         self._open_data = open_data or self._open_own_data
-        self._turn = Turn(loop.call_soon)
+        self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, clock)
         served = controller_apis(unstable=config.get_bool("unstable.api.versions.enable"))
         self.dispatcher = Dispatcher(served)
-        self.server = Server(loop, clock, self._turn, self.dispatcher)
+        self.server = Server(loop, clock, self.turn, self.dispatcher)
         self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
         self._handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")
         self._dns_threads = ThreadPool(loop, 1, name="host-lookup")
@@ -110,7 +112,9 @@ class ControllerService:
         self._listeners: list[Listener] = []
         self._tick_timer: Timer | None = None
         self._idle_timer: Timer | None = None
-        self._is_open = self._is_closed = False
+        self._is_closed = False
+        self.is_open = False
+        self.endpoint: MetricsEndpoint | None = None
 
     def _load(self, served: ServedApi) -> Deferred[None]:
         return self.offload(load_api, served)
@@ -125,10 +129,16 @@ class ControllerService:
     def bind(self) -> None:
         """Bind the ports. Raises CannotBind."""
         self._listeners = bind_listeners(self._config, self._clock, configured=self._config.controller_listeners)
+        if self._config.get_list("metrics.listeners"):
+            from broker.controlling.metrics import bind_endpoint  # most configurations have none
+
+            self.endpoint = bind_endpoint(self._config, self._loop, self, self._clock)
 
     async def start(self) -> None:
         """Load and lead the metadata log, and serve. Raises the errors of `open_controller_data`, and CannotBind."""
         in_thread = partial(self._loop.run_in_executor, None)
+        if self.endpoint is not None:
+            self.endpoint.start()
         endpoints = await in_thread(controller_endpoints, self._config, self._listeners)
         self.data = await in_thread(self._open_data, endpoints)
         self._wire(endpoints)
@@ -136,7 +146,7 @@ class ControllerService:
         configure(self.server, self._config, self._listeners)
         authenticate(self._listeners, self._authentication_services())
         self.server.open(self._listeners)
-        self._is_open = True
+        self.is_open = True
         self._delegation_tokens.start()
         self._tick()
         self._stay_current()
@@ -165,7 +175,9 @@ class ControllerService:
         guard = self.dispatcher.guard = guard_of(config, metadata)
         enforce_quotas(config, metadata, clock, self.dispatcher, self.server, self._dns_threads)
         self._delegation_tokens = DelegationTokens(config, metadata, controller, clock, self.timers)
-        quorum = MetadataQuorum(config, data.metadata_log, data.directory_ids, controller, clock.now_ms, endpoints)
+        self.quorum = quorum = MetadataQuorum(
+            config, data.metadata_log, data.directory_ids, controller, clock.now_ms, endpoints
+        )
         self._retention = MetadataRetention(data.metadata_log, data.image, config, self.offload, clock.now_ms)
         self.dispatcher.services = {
             "config": config,
@@ -211,7 +223,7 @@ class ControllerService:
 
     def _on_synced(self, synced: Deferred[None]) -> None:
         self.reads.advance()
-        if self._is_open:
+        if self.is_open:
             self._retention.check()
 
     def _tick(self) -> None:
@@ -242,7 +254,7 @@ class ControllerService:
         self._end_timers()
         self.server.stop_accepting()
         self.server.stop_receiving()
-        if self._is_open:
+        if self.is_open:
             self.reads.close()
             deadline_ms = self._clock.monotonic_ms() + _LAST_ANSWERS_MS
             while self.server.busy and self._clock.monotonic_ms() < deadline_ms:
@@ -252,9 +264,12 @@ class ControllerService:
     async def close(self) -> None:
         """Close everything at once, also after a start that has failed."""
         self._end_timers()
+        self.is_open = False
         for listener in self._listeners:
             listener.close()
         self.server.close()
+        if self.endpoint is not None:
+            self.endpoint.close()
         if hasattr(self, "controller"):
             self.controller.close()
             await outcome(self.controller.sync_now())

@@ -157,7 +157,9 @@ def test_all_documented_metrics_exist(broker: Watched) -> None:
     times = "kafka_network_requestmetrics_totaltimems"
     typed = eventually(types, until=lambda found: times in found, interval_s=0.3)
     assert {name for name in typed if not name.startswith("process_")} == {
-        each.name for each in METRICS if not each.name.startswith(on_demand) and not each.of_members
+        each.name
+        for each in METRICS
+        if not each.name.startswith(on_demand) and not (each.of_members or each.of_controllers)
     }
     assert "process_resident_memory_bytes" in typed
 

@@ -28,7 +28,8 @@ of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. L
 topics has no label `topic`. Names of counters end in `_total`; they begin at 0 with the process. Others are gauges,
 except where the line says summary or histogram. prometheus-client adds `process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_open_fds` and similar ones. **members**: only members of a cluster
-(`process.roles=broker`) have the metric.
+(`process.roles=broker`) have the metric. **controllers**: only a controller alone (`process.roles=controller`) has it.
+Such a controller also has the metrics of requests, of connections and of the cluster (`kafka_controller_*`).
 
 """
 
@@ -40,7 +41,7 @@ def metrics_page() -> str:
         labels = f"{{{','.join(each.labels)}}}" if each.labels else ""
         kind = f" ({each.kind.value})" if each.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else ""
         mbean = f" `{each.mbean}`" if each.mbean else ""
-        mode = " **members**" if each.of_members else ""
+        mode = " **members**" if each.of_members else " **controllers**" if each.of_controllers else ""
         lines.append(f"- `{each.name}{labels}`{kind}: {each.doc}{mode}{mbean}\n")
     return "".join(lines)
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from broker.network.listener import CannotBind, bind, bound_address, host_in_address
+from broker.observability.metrics.application import ProbedApplication, json_page, text_page
 from broker.observability.metrics.client_series import ClientCollector
 from broker.observability.metrics.clients import asked_client, clients_json, take_clients
 from broker.observability.metrics.exposition import ANSWER_S, BrokerCollector
@@ -40,13 +40,12 @@ from broker.observability.telemetry.received import Series
 from broker.process.state import BrokerState
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse
 
-    from broker.observability.metrics.observed import ObservedProcess
+    from broker.observability.metrics.observed import MeasuredProcess, ObservedProcess
 
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 #: Concurrent requests. One more closes the oldest, so that silent clients do not block others.
 _MOST_REQUESTS = 8
@@ -54,89 +53,54 @@ _MOST_REQUESTS = 8
 _MOST_THREADS = 32
 #: The time-out of each receive and send.
 _TIMEOUT_S = 10.0
-_PATHS = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
 
 
-class Application:
-    """The WSGI application."""
+class Application(ProbedApplication):
+    """The application of a broker."""
+
+    paths = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
 
     def __init__(self, broker: ObservedProcess) -> None:
         self._broker = broker
         self._traffic = Traffic()
         self._prepare = lambda: learn_ends(broker)
-        registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds the process's metrics, too
-        registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
-        registry.register(ClientCollector(self._take_client_series))
-        self._process = ProcessCollector(registry=registry)
-        self._metrics = make_wsgi_app(registry)
+        collectors = (
+            BrokerCollector(self._take_snapshot, broker.config.log_dirs),
+            ClientCollector(self._take_client_series),
+        )
+        super().__init__(broker.loop, lambda: broker.state is BrokerState.RUNNING, collectors)
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
-        if path not in _PATHS:
-            return _text(start_response, "404 Not Found", f"There are {', '.join(_PATHS)}")
-        try:
-            is_ready = self._asked_if_ready().result(ANSWER_S)
-            if path == "/live":
-                return _text(start_response, "200 OK", "live")
-            if not is_ready:
-                return _text(start_response, "503 Service Unavailable", "not ready: it starts, or shuts down")
-            if path == "/ready":
-                return _text(start_response, "200 OK", "ready")
-            if path == "/totals":
-                return self._totals(start_response)
-            if path == "/queries":
-                return self._queries(start_response)
-            if path == "/clients":
-                return self._clients(environ["QUERY_STRING"], start_response)
-            answer: Iterable[bytes] = self._metrics(environ, start_response)
-            return answer
-        except (RuntimeError, TimeoutError) as error:
-            return _text(start_response, "503 Service Unavailable", f"the event loop does not answer: {error}")
+    def page(self, path: str, query: str, start_response: StartResponse) -> Iterable[bytes]:
+        if path == "/totals":
+            return self._totals(start_response)
+        if path == "/queries":
+            return self._queries(start_response)
+        return self._clients(query, start_response)
 
     def _totals(self, start_response: StartResponse) -> Iterable[bytes]:
         taken = take_snapshot(self._broker.loop, lambda: totals(self._broker, self._traffic))
-        return _json(start_response, totals_json(taken.result(ANSWER_S), self._process))
+        return json_page(start_response, totals_json(taken.result(ANSWER_S), self.process))
 
     def _queries(self, start_response: StartResponse) -> Iterable[bytes]:
         queries = self._broker.queries
         if queries is None:
-            return _text(start_response, "404 Not Found", "No queries: pybroker.spark.checkpoints is not set")
+            return text_page(start_response, "404 Not Found", "No queries: pybroker.spark.checkpoints is not set")
         taken = take_snapshot(self._broker.loop, lambda: query_samples(self._broker, of_all=True), self._prepare)
-        return _json(start_response, queries_json(queries.found, taken.result(ANSWER_S)))
+        return json_page(start_response, queries_json(queries.found, taken.result(ANSWER_S)))
 
     def _clients(self, query: str, start_response: StartResponse) -> Iterable[bytes]:
         try:
             instance_id = asked_client(query)
         except ValueError:
-            return _text(start_response, "400 Bad Request", "id= is a client's instance id")
-        taken = self._asked(lambda: take_clients(self._broker, instance_id))
-        return _json(start_response, clients_json(taken.result(ANSWER_S), instance_id))
+            return text_page(start_response, "400 Bad Request", "id= is a client's instance id")
+        taken = self.asked(lambda: take_clients(self._broker, instance_id))
+        return json_page(start_response, clients_json(taken.result(ANSWER_S), instance_id))
 
     def _take_snapshot(self) -> Future[Snapshot]:
         return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), self._prepare)
 
     def _take_client_series(self) -> Future[list[Series]]:
-        return self._asked(lambda: client_series(self._broker))
-
-    def _asked_if_ready(self) -> Future[bool]:
-        """Ask the loop whether the broker is ready; an answer shows that the loop runs."""
-        return self._asked(lambda: self._broker.state is BrokerState.RUNNING)
-
-    def _asked(self, question: Callable[[], T]) -> Future[T]:
-        """Call `question` on the loop; it must not raise. Raises RuntimeError if the loop is closed."""
-        answer: Future[T] = Future()
-        self._broker.loop.call_soon_threadsafe(lambda: answer.set_result(question()))
-        return answer
-
-
-def _text(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:
-    start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")])
-    return [text.encode() + b"\n"]
-
-
-def _json(start_response: StartResponse, data: bytes) -> Iterable[bytes]:
-    start_response("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
-    return [data]
+        return self.asked(lambda: client_series(self._broker))
 
 
 class _Handler(WSGIRequestHandler):
@@ -207,10 +171,13 @@ class Endpoint:
 
     Args:
         addresses: hosts, None for all interfaces, and ports, 0 for any.
-        broker: the process to report on.
+        process: the process to report on.
+        application: what answers.
     """
 
-    def __init__(self, addresses: Iterable[tuple[str | None, int]], broker: ObservedProcess) -> None:
+    def __init__(
+        self, addresses: Iterable[tuple[str | None, int]], process: MeasuredProcess, application: ProbedApplication
+    ) -> None:
         self._servers: list[WSGIServer] = []
         self._threads: list[threading.Thread] = []
         try:
@@ -221,8 +188,7 @@ class Endpoint:
         except CannotBind:
             self.close()
             raise
-        self.request_times = RequestTimes(broker.dispatcher, broker.timers, broker.turn)
-        application = Application(broker)
+        self.request_times = RequestTimes(process.dispatcher, process.timers, process.turn)
         for server in self._servers:
             server.set_app(application)
 

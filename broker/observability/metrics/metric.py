@@ -25,7 +25,7 @@ class Kind(Enum):
 class Metric(NamedTuple):
     """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's.
 
-    Only members of a cluster have the metrics that are `of_members`.
+    Only members of a cluster have the metrics that are `of_members`, and only controllers alone those `of_controllers`.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Metric(NamedTuple):
     doc: str
     mbean: str = ""
     of_members: bool = False
+    of_controllers: bool = False
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -93,6 +94,11 @@ def attribute(type_: str, name: str, labels: tuple[str, ...], doc: str) -> Metri
 def of_members(metric: Metric) -> Metric:
     """Return a metric that only members of a cluster have (process.roles=broker)."""
     return metric._replace(of_members=True)
+
+
+def of_controllers(metric: Metric) -> Metric:
+    """Return a metric that only a controller alone has (process.roles=controller)."""
+    return metric._replace(of_controllers=True)
 
 
 def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:

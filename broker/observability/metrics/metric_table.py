@@ -7,6 +7,7 @@ from broker.observability.metrics.metric import (
     Metric,
     attribute,
     kafka,
+    of_controllers,
     of_members,
     own,
 )
@@ -142,7 +143,7 @@ UNCLEANABLE = kafka("log", "LogCleanerManager", "uncleanable-partitions-count", 
 
 # -- the cluster -------------------------------------------------------------------------------------------------------
 ACTIVE_CONTROLLERS = kafka("controller", "KafkaController", "ActiveControllerCount", (),
-    "1 in a node alone, its own controller; 0 in a member of a cluster.")
+    "1 in a controller, as a node alone is; 0 in a member of a cluster.")
 ACTIVE_BROKERS = kafka("controller", "KafkaController", "ActiveBrokerCount", (), "Unfenced brokers.")
 FENCED_BROKERS = kafka("controller", "KafkaController", "FencedBrokerCount", (), "Fenced brokers.")
 TOPICS = kafka("controller", "KafkaController", "GlobalTopicCount", (), "Topics.")
@@ -153,6 +154,16 @@ NOT_PREFERRED = kafka("controller", "KafkaController", "PreferredReplicaImbalanc
     "Partitions whose leader is not the preferred replica.")
 METADATA_OFFSET = kafka("controller", "KafkaController", "LastAppliedRecordOffset", (),
     "Offset of the last metadata record.")
+METADATA_COMMITTED = of_controllers(kafka("controller", "KafkaController", "LastCommittedRecordOffset", (),
+    "Offset of the last metadata record that is on the disk."))
+METADATA_APPLIED_AT = of_controllers(kafka("controller", "KafkaController", "LastAppliedRecordTimestamp", (),
+    "When the last metadata record was written, in ms."))
+METADATA_APPLIED_LAG = of_controllers(kafka("controller", "KafkaController", "LastAppliedRecordLagMs", (),
+    "Age of the last metadata record in ms."))
+METADATA_ERRORS = of_controllers(kafka("controller", "KafkaController", "MetadataErrorCount", (),
+    "0: metadata that cannot be written or applied ends the controller."))
+EXPIRED_HEARTBEATS = of_controllers(kafka("controller", "KafkaController", "TimedOutBrokerHeartbeatCount", (),
+    "Brokers fenced because their heartbeats stopped, since the start."))
 METADATA_APPLIED = attribute("broker-metadata-metrics", "last-applied-record-offset", (),
     "Offset of the last metadata record.")
 METADATA_TIMESTAMP = of_members(attribute("broker-metadata-metrics", "last-applied-record-timestamp", (),

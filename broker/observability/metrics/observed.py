@@ -115,18 +115,27 @@ class MainParts(msgspec.Struct, frozen=True, kw_only=True):
     replicas: ReplicaView | None = None
 
 
-class ObservedProcess(Protocol):
+class MeasuredProcess(Protocol):
+    """A running process whose requests are measured."""
+
+    timers: Timers
+    turn: Turn
+    dispatcher: Dispatcher
+    server: Server
+
+    @property
+    def endpoint(self) -> MeasuringEndpoint | None:
+        """The metrics endpoint; None without one."""
+
+
+class ObservedProcess(MeasuredProcess, Protocol):
     """A running broker process, observed on its event loop."""
 
     number: int
     config: BrokerConfig
     loop: AbstractEventLoop
     clock: Clock
-    timers: Timers
-    turn: Turn
     purgatory: Purgatory
-    dispatcher: Dispatcher
-    server: Server
     offload: ThreadPool
     handshakes: ThreadPool
     workers: ProcessPool
@@ -146,10 +155,6 @@ class ObservedProcess(Protocol):
     @property
     def main_parts(self) -> MainParts | None:
         """The parts of the main process; None in a worker."""
-
-    @property
-    def endpoint(self) -> MeasuringEndpoint | None:
-        """The metrics endpoint; None without one."""
 
     @property
     def supervisor(self) -> WorkerCounts | None:

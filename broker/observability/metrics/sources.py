@@ -27,9 +27,17 @@ from protocol.messages.produce import PRODUCE
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.observability.metrics.observed import MainParts, ObservedProcess
+    from broker.network.server import Server
+    from broker.observability.metrics.observed import (
+        MainParts,
+        MeasuredProcess,
+        MetadataProgress,
+        ObservedProcess,
+        QuorumView,
+    )
     from broker.observability.metrics.traffic import Traffic
     from broker.observability.telemetry.received import Series
+    from metadata.image import MetadataImage
     from storage.log_config import LogConfig
 
 _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share", StreamsGroup: "streams"}
@@ -62,7 +70,7 @@ def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield from traffic.total(broker.logs.logs.values())
 
 
-def requests(broker: ObservedProcess) -> Iterator[Sample]:
+def requests(broker: MeasuredProcess) -> Iterator[Sample]:
     """Yield the counts of requests."""
     of_api: Counter[int] = Counter()
     for each in list(broker.dispatcher.prepared):
@@ -77,19 +85,24 @@ def requests(broker: ObservedProcess) -> Iterator[Sample]:
 def clients(broker: ObservedProcess) -> Iterator[Sample]:
     """Yield connections, and waiting requests."""
     server = broker.server
+    yield from connections(server)
+    yield table.MISROUTED_CONNECTIONS, (), broker.identity.misrouted
+    yield table.SENDFILE_BYTES, (), server.sendfile_bytes
+    yield table.WAITING, (), len(broker.purgatory)
+    yield table.FETCH_SESSIONS, (), len(broker.fetch_sessions)
+    yield table.SESSION_PARTITIONS, (), broker.fetch_sessions.partition_count
+
+
+def connections(server: Server) -> Iterator[Sample]:
+    """Yield connections, and the requests that they hold."""
     by_listener = Counter({listener.name: 0 for listener in server.listeners})
     by_listener.update(connection.listener_name for connection in server.connections)
     for name, count in by_listener.items():
         yield table.CONNECTIONS, (name,), count
         yield table.SOCKET_CONNECTIONS, (name,), count
     yield table.CONNECTIONS_CLOSED, (), server.ended_count
-    yield table.MISROUTED_CONNECTIONS, (), broker.identity.misrouted
-    yield table.SENDFILE_BYTES, (), server.sendfile_bytes
     yield table.REQUEST_QUEUE, (), server.queued_requests
     yield table.HELD_BYTES, (), server.held_bytes
-    yield table.WAITING, (), len(broker.purgatory)
-    yield table.FETCH_SESSIONS, (), len(broker.fetch_sessions)
-    yield table.SESSION_PARTITIONS, (), broker.fetch_sessions.partition_count
 
 
 def process(broker: ObservedProcess) -> Iterator[Sample]:
@@ -211,9 +224,15 @@ def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample
 
 def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     """Yield figures of the metadata."""
-    image = broker.metadata.image
+    yield from metadata(broker.metadata.image, main.quorum, main.controller, broker.config.node_id)
+    yield table.UNCLEAN_ELECTIONS, (), 0
+    yield table.METADATA_APPLIED, (), main.controller.last_offset
+
+
+def metadata(image: MetadataImage, quorum: QuorumView, progress: MetadataProgress, node_id: int) -> Iterator[Sample]:
+    """Yield figures of a metadata image, and of the log it comes from."""
     active = sum(each.is_active for each in image.brokers.values())
-    yield table.ACTIVE_CONTROLLERS, (), int(main.quorum.leader_id == broker.config.node_id)
+    yield table.ACTIVE_CONTROLLERS, (), int(quorum.leader_id == node_id)
     yield table.ACTIVE_BROKERS, (), active
     yield table.FENCED_BROKERS, (), len(image.brokers) - active
     yield table.TOPICS, (), len(image.topics_by_name)
@@ -221,10 +240,7 @@ def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     yield table.ALL_PARTITIONS, (), len(registered)
     yield table.OFFLINE_PARTITIONS, (), sum(each.leader == NO_LEADER for each in registered)
     yield table.NOT_PREFERRED, (), sum(not each.has_preferred_leader for each in registered)
-    yield table.UNCLEAN_ELECTIONS, (), 0
-    quorum = main.quorum
-    yield table.METADATA_OFFSET, (), main.controller.last_offset
-    yield table.METADATA_APPLIED, (), main.controller.last_offset
+    yield table.METADATA_OFFSET, (), progress.last_offset
     yield table.QUORUM_LEADER, (), quorum.leader_id
     yield table.QUORUM_EPOCH, (), quorum.epoch
     yield table.QUORUM_HIGH_WATERMARK, (), quorum.high_watermark

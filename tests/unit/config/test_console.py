@@ -36,6 +36,18 @@ def test_other_listeners_are_rejected() -> None:
     assert [problem.value for problem in refused.value.problems] == ["http://:8080", "http://10.0.0.1:8080"]
 
 
+def test_controllers_have_no_console() -> None:
+    """They answer no requests of clients, which the console sends."""
+    with pytest.raises(ConfigError, match="a controller has no console"):
+        serve(
+            console_listeners="http://127.0.0.1:8080",
+            process_roles="controller",
+            node_id="100",
+            controller_listener_names="CONTROLLER",
+            listeners="CONTROLLER://:9093",
+        )
+
+
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 TWO = {"listeners": "PLAINTEXT://:9093,SASL_PLAINTEXT://:9092", "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-256"}
 TLS = {**TWO, "listeners": "SASL_SSL://:9092", "security_inter_broker_protocol": "SASL_SSL"}

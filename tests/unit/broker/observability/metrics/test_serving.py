@@ -27,7 +27,8 @@ def test_endpoint_is_started_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that installs it."""
-    monkeypatch.delitem(sys.modules, "broker.observability.metrics.endpoint", raising=False)
+    for name in ("application", "endpoint"):
+        monkeypatch.delitem(sys.modules, f"broker.observability.metrics.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
 
     with pytest.raises(CannotBind, match=r"prometheus_client.*pip install 'pybroker\[metrics\]'"):
