@@ -10,7 +10,7 @@ from coordinator.transaction.transaction import TopicPartition
 from protocol.error_codes import ErrorCode
 
 
-def check_producer(shard: TransactionShard, transactional_id: str, producer: Producer) -> ErrorCode:
+def _check_producer(shard: TransactionShard, transactional_id: str, producer: Producer) -> ErrorCode:
     """Return NONE if a transaction may continue or begin with this producer.
 
     Errors: INVALID_REQUEST for an empty id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED (also for future epochs),
@@ -37,9 +37,14 @@ def add_partitions(
 ) -> ErrorCode:
     """Add the partitions.
 
-    Errors are those of `check_producer`. If all partitions are in already, nothing is written.
+    Errors are those of `_check_producer`. If all partitions are in already, nothing is written. While markers are being
+    written, the response is CONCURRENT_TRANSACTIONS for every producer, as in Kafka: the next transaction may have an
+    epoch or an id that only the completion makes valid.
     """
-    code = check_producer(shard, transactional_id, producer)
+    ending = shard.transactions.get(transactional_id)
+    if ending is not None and ending.state in PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    code = _check_producer(shard, transactional_id, producer)
     if code is ErrorCode.NONE:
         found = shard.transactions[transactional_id]
         if found.state is not TransactionState.ONGOING or not partitions <= found.partitions:
@@ -52,9 +57,9 @@ def verify_partitions(
 ) -> dict[TopicPartition, ErrorCode]:
     """Return for each partition whether it is in the transaction.
 
-    NONE, TRANSACTION_ABORTABLE if it is not, or an error of `check_producer`.
+    NONE, TRANSACTION_ABORTABLE if it is not, or an error of `_check_producer`.
     """
-    code = check_producer(shard, transactional_id, producer)
+    code = _check_producer(shard, transactional_id, producer)
     if code is not ErrorCode.NONE:
         return dict.fromkeys(partitions, code)
     members = shard.transactions[transactional_id].partitions

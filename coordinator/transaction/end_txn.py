@@ -89,6 +89,9 @@ def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorC
 
 def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
     """Return the same as `_judge_older`, where EndTxn bumps the producer's epoch (KIP-890)."""
+    if found.state in PREPARED:
+        # Before the producer is judged, as in Kafka: with its next epoch or id it may end its next transaction already.
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     rotated = (
         found.previous_producer_id == producer.producer_id
         and found.producer_epoch == 0
@@ -97,8 +100,6 @@ def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> Erro
     comes_again = rotated or found.producer_epoch == producer.producer_epoch + 1
     if found.producer_id != producer.producer_id and not rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if found.state in PREPARED:
-        return ErrorCode.CONCURRENT_TRANSACTIONS if comes_again else ErrorCode.PRODUCER_FENCED
     is_complete = found.state in (_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
     if found.producer_epoch != producer.producer_epoch and not (is_complete and comes_again):
         return ErrorCode.PRODUCER_FENCED

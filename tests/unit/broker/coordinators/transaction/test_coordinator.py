@@ -198,8 +198,7 @@ def test_marker_waits_for_earlier_records(broker: TxnBroker, client: TxnClient):
     produced = broker.send(PRODUCE, 12, transactional_id="x", acks=-1, timeout_ms=1_000, topic_data=data)
     assert produced is not None
     end_without_markers(broker)
-    late = client.write("x", ("P0", 0), T1, 0, version=12)
-    assert late.startswith("INVALID_PRODUCER_EPOCH")
+    assert client.add("x", ("P0", 0), T1) == "t-1 CONCURRENT_TRANSACTIONS"
     assert client.describe("x").startswith("PrepareCommit")
     broker.workers.release()
     broker.settle()
@@ -207,6 +206,7 @@ def test_marker_waits_for_earlier_records(broker: TxnBroker, client: TxnClient):
     assert client.describe("x").startswith("CompleteCommit")
     assert len(client.committed_values("t")) == 50
     assert broker.partition("t").last_stable_offset == 51
+    assert client.write("x", ("P0", 0), T1, 0, version=12).startswith("INVALID_PRODUCER_EPOCH")
 
 
 def test_markers_by_request_wait_too(broker: TxnBroker, client: TxnClient):

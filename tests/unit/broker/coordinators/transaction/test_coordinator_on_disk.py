@@ -132,8 +132,9 @@ def test_records_of_an_ended_transaction_are_rejected(broker: TxnBroker):
     reply = write(broker)
     end(broker, committed=False)  # by another connection
     slow.release()
-    assert produced(reply) == "INVALID_PRODUCER_EPOCH -1"
+    assert produced(reply) == "CONCURRENT_TRANSACTIONS -1"
     assert broker.client.describe("x").startswith("CompleteAbort")
+    assert produced(write(broker)) == "INVALID_PRODUCER_EPOCH -1"
     assert broker.partition(*T0).last_stable_offset == broker.partition(*T0).log_end_offset
 
 
