@@ -37,7 +37,7 @@ from pybroker.cli.client.directory_moves import (
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
-from pybroker.cli.option_values import natural, positive
+from pybroker.cli.option_values import natural, positive, seconds
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -76,6 +76,12 @@ def command_line() -> ClientParser:
         type=positive,
         metavar="BYTES",
         help="most bytes per second between log directories of a broker",
+    )
+    done.add_argument(
+        "--move-timeout",
+        type=seconds,
+        metavar="SECONDS",
+        help="how long to wait until moves between log directories begin (as --timeout)",
     )
     done.add_argument("--additional", action="store_true", help="also while other partitions move")
     done.add_argument(
@@ -323,7 +329,7 @@ def _alter(
 
 def _move(client: Administration, directories: Mapping[Replica, str], options: argparse.Namespace) -> None:
     """Begin moves between log directories. A new replica is there once its reassignment has begun."""
-    lines = start_moves(client, directories, options.timeout)
+    lines = start_moves(client, directories, options.move_timeout or options.timeout)
     if lines and not options.json:
         print("\n".join(lines))
 

@@ -25,7 +25,7 @@ def reassign_partitions(arguments: Sequence[str]) -> list[Command]:
     parser.add_argument("--replica-alter-log-dirs-throttle", type=int, default=-1)
     parser.add_argument("--throttle", type=int, default=-1)
     parser.add_argument("--disallow-replication-factor-change", action="store_true")
-    parser.add_argument("--timeout")  # of moves between directories
+    parser.add_argument("--timeout", type=int)
     options, rest = parser.parse_known_args(arguments)
     if len(options.actions) != 1:
         raise BadCommandLine(f"Command must include exactly one action: --{', --'.join(_MOVES)}")
@@ -34,6 +34,10 @@ def reassign_partitions(arguments: Sequence[str]) -> list[Command]:
         words += ["--replica-alter-log-dirs-throttle", str(options.replica_alter_log_dirs_throttle)]
     if options.disallow_replication_factor_change:
         words.append("--disallow-replication-factor-change")
+    if options.timeout is not None:
+        if options.actions != ["execute"]:
+            raise BadCommandLine(f'Option "[timeout]" can\'t be used with action "[{options.actions[0]}]"')
+        words += ["--move-timeout", str(max(options.timeout, 1) / 1000)]
     return [Command("reassign", [*options.actions, *words, *rest, *connection_words(options)])]
 
 

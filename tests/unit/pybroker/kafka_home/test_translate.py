@@ -139,7 +139,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         (
             "kafka-reassign-partitions",
             "--reassignment-json-file p.json --execute --throttle -1 --timeout 5",
-            [Command("reassign", ["execute", "--reassignment-json-file", "p.json"])],
+            [Command("reassign", ["execute", "--move-timeout", "0.005", "--reassignment-json-file", "p.json"])],
         ),
         (
             "kafka-reassign-partitions",
@@ -350,6 +350,7 @@ def test_unsupported_options_are_rejected(tool: str, given: str) -> None:
         ("kafka-configs", "--alter --entity-type users --add-config producer_byte_rate=1"),
         ("kafka-configs", "--alter --entity-type topics --add-config retention.ms=1"),
         ("kafka-reassign-partitions", ""),
+        ("kafka-reassign-partitions", "--verify --reassignment-json-file p.json --timeout 5"),
         ("kafka-reassign-partitions", "--list --cancel --reassignment-json-file p.json"),
         ("kafka-leader-election", "--all-topic-partitions"),
         ("kafka-leader-election", "--election-type preferred --topic t"),
