@@ -67,6 +67,10 @@ def process_class(config: BrokerConfig) -> type[CoordinatorProcess] | type[Contr
         from broker.controlling.process import ControllerProcess
 
         return ControllerProcess
+    if config.is_combined:
+        from broker.combined.process import CombinedProcess
+
+        return CombinedProcess
     if config.is_member:
         from broker.membership.process import MemberProcess
 

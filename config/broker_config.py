@@ -163,6 +163,12 @@ class BrokerConfig:
         return self.get_list("process.roles") == ("controller",)
 
     @property
+    def is_combined(self) -> bool:
+        """Whether this node is a broker and the controller of a cluster: it opens the controller listeners, too."""
+        roles = self.get_list("process.roles")
+        return {"broker", "controller"}.issubset(roles) and bool(self.listening.controllers) and self.num_workers == 1
+
+    @property
     def rack(self) -> str | None:
         return self.get_str("broker.rack") or None
 
@@ -182,7 +188,7 @@ class BrokerConfig:
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """The controller listeners, which this broker does not open."""
+        """The controller listeners. Several workers (`num.workers`) do not open them."""
         return self.listening.controllers
 
     @property

@@ -62,10 +62,9 @@ def load(
     settings.update(read_environment(environ))
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
     found.problems += replace_variables(settings, environ)
-    roles = settings.get("process.roles")
-    role = "" if roles is None else roles.text.strip()
+    in_cluster = _roles_in_cluster(settings)
     for key, setting in settings.items():
-        _warn_about(key, setting, strict, role, found)
+        _warn_about(key, setting, strict, in_cluster, found)
     translate(settings)
     _unify_node_id(settings, found)
     values = _read_values(settings, found)
@@ -111,13 +110,20 @@ class _Findings:
 
 def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
     """Yield notes about valid but surprising settings."""
-    if config.listening.controllers and not config.is_controller:
+    if config.listening.controllers and not (config.is_controller or config.is_combined):
         names = ", ".join(str(listener) for listener in config.listening.controllers)
-        yield f"the controller listener {names} is not opened: the broker is its own controller"
+        yield f"the controller listener {names} is not opened: {_why_alone(config)}"
     if "log.dirs" not in settings and "log.dir" not in settings:
         yield "log.dirs is not set: data is stored in /tmp/kafka-logs, which many systems delete at boot"
     if config.jaas_file is not None:
         yield f"listeners without sasl.jaas.config use the login modules of {config.jaas_file.path} (KAFKA_OPTS)"
+
+
+def _why_alone(config: BrokerConfig) -> str:
+    """Return why no other broker can join this one."""
+    if config.num_workers > 1:
+        return f"with num.workers={config.num_workers} the broker is a node alone"
+    return "without process.roles=broker,controller the broker is a node alone"
 
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
@@ -162,7 +168,19 @@ def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     return settings
 
 
-def _warn_about(key: str, setting: Setting, strict: bool, role: str, found: _Findings) -> None:
+def _roles_in_cluster(settings: Settings) -> frozenset[str]:
+    """Return the roles, without those of a node alone: it opens no controller listener (BrokerConfig.is_combined)."""
+
+    def words(key: str) -> list[str]:
+        setting = settings.get(key)
+        return [] if setting is None else [each for word in setting.text.split(",") if (each := word.strip())]
+
+    roles = frozenset(words("process.roles"))
+    is_alone = not words("controller.listener.names") or words("num.workers") not in ([], ["1"])
+    return frozenset() if len(roles) > 1 and is_alone else roles
+
+
+def _warn_about(key: str, setting: Setting, strict: bool, roles: frozenset[str], found: _Findings) -> None:
     """Warn about a key that is unknown, of an earlier version, or without effect."""
     row = row_of(key)
     if row is None:
@@ -173,7 +191,7 @@ def _warn_about(key: str, setting: Setting, strict: bool, role: str, found: _Fin
             found.problems.append(Problem(key, None, reason, "known keys", setting.origin))
         else:
             found.warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
-    elif reason := why_inert(row.inert, is_member=role == "broker", is_controller=role == "controller"):
+    elif reason := why_inert(row.inert, is_member="broker" in roles, is_controller="controller" in roles):
         found.warnings.append(f"{setting.origin}: {key} has no effect here: {reason}")
     elif row.replaced_by:
         found.warnings.append(
@@ -247,8 +265,8 @@ def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Fin
     if setting is None or not isinstance(roles, tuple):
         return
     if {"broker", "controller"}.issubset(roles):
-        if values["controller.quorum.voters"]:
-            from .membership import quorum_problems  # most configurations name no voters
+        if values["controller.quorum.voters"] or len(_entries(values, "controller.quorum.bootstrap.servers")) > 1:
+            from .membership import quorum_problems  # most configurations name no others
 
             found.problems += (_with_origin(each, settings) for each in quorum_problems(values))
         return
@@ -260,6 +278,11 @@ def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Fin
     from .controllers import controller_problems
 
     found.problems += (_with_origin(each, settings) for each in controller_problems(values))
+
+
+def _entries(values: dict[str, ConfigValue], key: str) -> tuple[str, ...]:
+    value = values[key]
+    return value if isinstance(value, tuple) else ()
 
 
 def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:

@@ -47,6 +47,10 @@ def quorum_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
     if others and values["node.id"] in voter_ids(values):
         reason = f"a quorum of several controllers is not supported (others: {', '.join(map(str, others))})"
         yield Problem(_VOTERS, _joined(values, _VOTERS), reason, "this node alone")
+    servers = values[_SERVERS]
+    if values[_NAMES] and isinstance(servers, tuple) and len(servers) > 1:
+        reason = "a quorum of several controllers is not supported"
+        yield Problem(_SERVERS, _joined(values, _SERVERS), reason, "the address of this node alone")
 
 
 def voter_ids(values: Mapping[str, ConfigValue]) -> set[int]:

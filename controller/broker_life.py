@@ -201,6 +201,10 @@ class BrokerLife:
 
     # ---- sessions
 
+    def end_session(self, broker_id: int) -> None:
+        """End the session of a broker whose process has ended: its next one may register at once."""
+        self._sessions.end(broker_id)
+
     def end_sessions(self) -> None:
         """Fence the brokers that sent no heartbeat for a session, one after the other."""
         now_ms = self._clock_ms()

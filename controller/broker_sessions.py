@@ -56,6 +56,12 @@ class BrokerSessions:
         """Return the session of a registered broker."""
         return self._by_broker[broker_id]
 
+    def end(self, broker_id: int) -> None:
+        """End the session of a broker whose process has ended. It stays as fenced as it is."""
+        session = self._by_broker.get(broker_id)
+        if session is not None:
+            session.ends_ms = None
+
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
         """Return whether the broker was heard within a session."""
         session = self._by_broker.get(broker_id)

@@ -162,6 +162,10 @@ class ClusterController(Controller):
 
         return self._answer(decide, lambda refusal: BROKER_HEARTBEAT.response(error_code=refusal.error_code))
 
+    def former_process_ended(self, broker_id: int) -> None:
+        """Note that the registered process of a broker has ended, so that its next one can register at once."""
+        self._brokers.end_session(broker_id)
+
     def unregister_broker(self, request: Struct) -> Deferred[Struct]:
         """Answer UnregisterBroker."""
 

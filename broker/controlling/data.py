@@ -12,6 +12,7 @@ from controller.leadership import ActiveLog, load_metadata
 from controller.metadata_log import MetadataLog
 from controller.metadata_retention import write_last_snapshot
 from metadata.image import Endpoint, MetadataImage
+from metadata.loading import MetadataLoader
 from runtime.ids import random_id
 from storage.errors import LogOffline
 from storage.fs import LOCAL
@@ -25,25 +26,25 @@ class ControllerData:
     `directory_ids` has the id of the metadata directory by its path.
     """
 
-    def __init__(
-        self, config: BrokerConfig, data: NodeData, metadata_log: MetadataLog, image: MetadataImage, owns_lock: bool
-    ) -> None:
+    def __init__(self, config: BrokerConfig, data: NodeData, metadata_log: MetadataLog, image: MetadataImage) -> None:
         self.cluster_id = data.cluster_id
         self.directory_ids = data.directory_ids
         self.metadata_log = metadata_log
         self.image = image
         self._config = config
-        self._owns_lock = owns_lock
 
     def close(self, now_ms: int) -> None:
-        """Write the last snapshot if the next start would read much without it, and close the log. Blocks."""
+        """Write the last snapshot, close the log, and unlock the directory. Blocks."""
         partition_log = self.metadata_log.partition_log
-        directory = partition_log.directory
+        self.write_last_snapshot(now_ms)
+        close_logs([partition_log], now_ms)
+        partition_log.directory.unlock()
+
+    def write_last_snapshot(self, now_ms: int) -> None:
+        """Write a snapshot if the next start would read much without it. Blocks."""
+        directory = self.metadata_log.partition_log.directory
         if directory.is_online:
             directory.attempt(partial(self._write_snapshot, now_ms))
-        close_logs([partition_log], now_ms)
-        if self._owns_lock:
-            directory.unlock()
 
     def _write_snapshot(self, now_ms: int) -> None:
         try:
@@ -79,32 +80,31 @@ def open_controller_data(
             controllers=listeners,
             static_quorum=bool(config.get_list("controller.quorum.voters")),
         )
-        led = lead(config, directory, data, listeners, now_ms, owns_lock=True)
+        metadata_log, loader = load_metadata(directory, config, now_ms)
+        lead(config, data, metadata_log, loader, listeners, now_ms)
         directory.mark_used()
     except BaseException:
         directory.unlock()
         raise
-    return led
+    return ControllerData(config, data, metadata_log, loader.image)
 
 
 def lead(
     config: BrokerConfig,
-    directory: LogDirectory,
     data: NodeData,
+    metadata_log: MetadataLog,
+    loader: MetadataLoader,
     listeners: Sequence[Endpoint],
     now_ms: int,
-    *,
-    owns_lock: bool,
-) -> ControllerData:
-    """Load the metadata log of a locked, formatted directory, and begin the next leader epoch.
+) -> None:
+    """Begin the next leader epoch of a metadata log whose directory is locked and formatted.
 
     The log then names the voter with these addresses, by which brokers find the controller.
     """
-    metadata_log, loader = load_metadata(directory, config, now_ms)
+    directory = metadata_log.partition_log.directory
     ActiveLog(config, metadata_log, loader.image).lead(loader, now_ms, listeners)
     quorum = metadata_log.quorum
     if quorum.kraft_version:
         wanted = quorum_of(config.node_id, data.directory_ids[directory.path], listeners)
         if quorum.control_records() != wanted.control_records():
             metadata_log.name_voters(wanted, now_ms)
-    return ControllerData(config, data, metadata_log, loader.image, owns_lock)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authentication.listeners import authenticate
@@ -18,7 +18,7 @@ from broker.access.authentication.services import AuthenticationServices
 from broker.access.authorization.selection import guard_of
 from broker.access.quotas.quota_updates import enforce_quotas
 from broker.controlling.apis import controller_apis
-from broker.controlling.data import ControllerData, open_controller_data
+from broker.controlling.data import open_controller_data
 from broker.controlling.endpoints import controller_endpoints
 from broker.controlling.enveloped_requests import EnvelopedRequests
 from broker.controlling.metadata_reads import MetadataReads
@@ -49,7 +49,8 @@ from runtime.turn import Turn
 if TYPE_CHECKING:
     from broker.observability.metrics.endpoint import Endpoint as MetricsEndpoint
     from config import BrokerConfig
-    from metadata.image import Endpoint
+    from controller.metadata_log import MetadataLog
+    from metadata.image import Endpoint, MetadataImage
     from storage.log.directory import LogDirectory
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,27 @@ _LAST_ANSWERS_MS = 2_000
 # An observer that has not fetched for so long no longer observes: it asks at least twice a second.
 _OBSERVES_MS = 10_000
 
-OpenData = Callable[["Sequence[Endpoint]"], ControllerData]
+
+class OpenedController(Protocol):
+    """The metadata log that this controller leads, and the ids of the directories of its node by path."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def directory_ids(self) -> Mapping[str, bytes]: ...
+
+    @property
+    def metadata_log(self) -> MetadataLog: ...
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+    def close(self, now_ms: int) -> None:
+        """Close what the service has opened. Blocks."""
+
+
+OpenData = Callable[["Sequence[Endpoint]"], OpenedController]
 
 
 class DirectView:
@@ -81,11 +102,13 @@ class DirectView:
 class ControllerService:
     """The active controller and its listeners. It calls `on_fatal(reason)` when it cannot go on."""
 
-    data: ControllerData
+    data: OpenedController
     controller: ClusterController
     reads: MetadataReads
     metadata: MetadataCache
     quorum: MetadataQuorum
+    #: The addresses of the controller listeners for other nodes.
+    endpoints: Sequence[Endpoint]
 
     def __init__(
         self,
@@ -129,7 +152,7 @@ class ControllerService:
     def bind(self) -> None:
         """Bind the ports. Raises CannotBind."""
         self._listeners = bind_listeners(self._config, self._clock, configured=self._config.controller_listeners)
-        if self._config.get_list("metrics.listeners"):
+        if self._config.is_controller and self._config.get_list("metrics.listeners"):  # a broker has its own
             from broker.controlling.metrics import bind_endpoint  # most configurations have none
 
             self.endpoint = bind_endpoint(self._config, self._loop, self, self._clock)
@@ -139,7 +162,7 @@ class ControllerService:
         in_thread = partial(self._loop.run_in_executor, None)
         if self.endpoint is not None:
             self.endpoint.start()
-        endpoints = await in_thread(controller_endpoints, self._config, self._listeners)
+        endpoints = self.endpoints = await in_thread(controller_endpoints, self._config, self._listeners)
         self.data = await in_thread(self._open_data, endpoints)
         self._wire(endpoints)
         await outcome(self.controller.sync_now())
@@ -151,7 +174,7 @@ class ControllerService:
         self._tick()
         self._stay_current()
 
-    def _open_own_data(self, endpoints: Sequence[Endpoint]) -> ControllerData:
+    def _open_own_data(self, endpoints: Sequence[Endpoint]) -> OpenedController:
         return open_controller_data(self._config, endpoints, self._clock.now_ms(), self._directory_failed)
 
     def _wire(self, endpoints: Sequence[Endpoint]) -> None:
@@ -178,7 +201,7 @@ class ControllerService:
         self.quorum = quorum = MetadataQuorum(
             config, data.metadata_log, data.directory_ids, controller, clock.now_ms, endpoints
         )
-        self._retention = MetadataRetention(data.metadata_log, data.image, config, self.offload, clock.now_ms)
+        self.retention = MetadataRetention(data.metadata_log, data.image, config, self.offload, clock.now_ms)
         self.dispatcher.services = {
             "config": config,
             "clock": clock,
@@ -224,7 +247,7 @@ class ControllerService:
     def _on_synced(self, synced: Deferred[None]) -> None:
         self.reads.advance()
         if self.is_open:
-            self._retention.check()
+            self.retention.check()
 
     def _tick(self) -> None:
         """Fence brokers whose session has ended, and elect leaders, when that is due."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from broker.network.outbound_client import OutboundClient, OutboundOptions
 from broker.network.outbound_errors import OutboundError
@@ -54,8 +55,18 @@ class ControllerClients:
         return replace(self._options, client_id=client_id, request_timeout_ms=min(timeout_ms, self._most_timeout_ms))
 
 
-class ControllerChannel:
-    """A channel to one controller at a time: Kafka's NodeToControllerChannelManager.
+class ControllerChannel(Protocol):
+    """Requests to the active controller: Kafka's NodeToControllerChannelManager."""
+
+    def request(self, endpoint: Endpoint | None, api: Api, body: Struct) -> Deferred[Response]:
+        """Send a request. Fails with OutboundError where there is no response."""
+
+    def close(self) -> None:
+        """Close the channel. Its requests fail."""
+
+
+class NetworkChannel:
+    """A channel to one controller at a time, over the network.
 
     It connects with the first request, and again when a request is for another controller.
     """

@@ -57,6 +57,7 @@ class MemberData:
         self.directory_ids: Mapping[str, bytes] = {}
         self.missing = {}
         self.broker_epoch = NO_EPOCH
+        self._deleted_topics: set[bytes] = set()
         self._stamped: list[str] = []
         self._directories: StartDirectories = inspect_directories(config, LOCAL, self.logs, on_failure)
         found = self._directories.found.values()
@@ -154,10 +155,10 @@ class MemberData:
         """Open the logs of partitions, as the image has them. Raises DirectoryRefused.
 
         As in Apache Kafka, a log without a topic is kept as `-stray`, also that of a topic that was deleted while this
-        broker was down.
+        broker was down, unless this node is the controller, too.
         """
         self.logs.is_replicated = lambda topic, index: _has_others(image, topic, index)
-        load_logs(self._config, self.logs, image, self.directory_ids, set(), self._now_ms)
+        load_logs(self._config, self.logs, image, self.directory_ids, self._deleted_topics, self._now_ms)
         committed = stored_high_watermarks(self.logs.directories)
         for (topic, index), found in self.logs.logs.items():
             if _has_others(image, topic, index):

@@ -57,6 +57,8 @@ class MemberLifecycle:
         self._found = leader()
         self._is_closed = False
         self._log = LimitedLog(log, per_second=1)
+        #: When the controller last accepted a request, by the monotonic clock.
+        self.answered_ms = clock.monotonic_ms()
 
     @property
     def state(self) -> LifecycleState:
@@ -149,7 +151,9 @@ class MemberLifecycle:
             return
         except (OutboundError, ProtocolError) as error:
             self._lifecycle.failed(now_ms, str(error))
-        if self._lifecycle.last_error is not None:
+        if self._lifecycle.last_error is None:
+            self.answered_ms = now_ms
+        else:
             self._log.warning("The %s failed: %s", self._asked, self._lifecycle.last_error)
         if self.state is not before:
             log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)

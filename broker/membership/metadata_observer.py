@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.controllers import ControllerChannel
@@ -21,6 +22,36 @@ from runtime.timers import Timer, Timers
 from storage.errors import StorageError
 
 log = logging.getLogger(__name__)
+
+
+class FollowedMetadata(Protocol):
+    """The metadata log of the active controller, as a broker follows it."""
+
+    @property
+    def leader(self) -> Endpoint | None:
+        """The address of the active controller; None if nobody is known to lead."""
+
+    @property
+    def leader_id(self) -> int:
+        """The node id of the active controller; -1 if nobody is known to lead."""
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of the committed part of the log."""
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the log as this broker has it."""
+
+    def apply(self) -> None:
+        """Apply what is committed, and was not applied while the metadata was paused."""
+
+    def close(self) -> None:
+        """Follow no longer."""
 
 
 class MetadataObserver:

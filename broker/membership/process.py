@@ -17,7 +17,7 @@ from broker.console.hosted import bind_console
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
 from broker.membership.committed_metadata import CommittedMetadata
-from broker.membership.controllers import ControllerChannel, ControllerClients
+from broker.membership.controllers import ControllerChannel, ControllerClients, NetworkChannel
 from broker.membership.coordination.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
 from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
@@ -25,8 +25,9 @@ from broker.membership.endpoints import RegisteredEndpoints
 from broker.membership.fast_paths import with_fast_paths
 from broker.membership.follower_apis import with_followers
 from broker.membership.forwarding import EnvelopeForwarder, apis_of_a_member
+from broker.membership.leaving import leave
 from broker.membership.lifecycle import MemberLifecycle, report_cordoned
-from broker.membership.metadata_observer import MetadataObserver
+from broker.membership.metadata_observer import FollowedMetadata, MetadataObserver
 from broker.membership.peers import Peers
 from broker.membership.progress import Progress
 from broker.membership.publisher import MemberPublisher
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.network.listener import Listener
+    from broker.network.outbound_security import OutboundSecurity
     from broker.observability.metrics.observed import MainParts
     from broker.replication.replica_reads import ReplicaReads
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.served_api import ServedApi
     from broker.startup.opened_data import OpenedData
+    from config import BrokerConfig
     from storage.log.directory import LogDirectory
 
 log = logging.getLogger(__name__)
@@ -71,7 +74,7 @@ class MemberProcess(CoordinatingMember):
     """A member of a cluster. It calls `on_fatal(reason)` when it cannot follow the controllers any more."""
 
     _member_data: MemberData
-    _observer: MetadataObserver | None = None
+    _observer: FollowedMetadata | None = None
     _lifecycle: MemberLifecycle | None = None
     _forwarder: EnvelopeForwarder | None = None
     controller: ActiveController | None = None
@@ -137,11 +140,8 @@ class MemberProcess(CoordinatingMember):
 
     async def _join(self, data: MemberData) -> None:
         in_thread = functools.partial(self.loop.run_in_executor, None)
-        try:
-            security = await in_thread(controller_security, self.config)
-            self._inter_broker_security = await in_thread(inter_broker_security, self.config)
-        except (ConfigError, TlsError) as error:
-            raise CannotStart(str(error)) from None
+        security = await self._load_security(controller_security)
+        self._inter_broker_security = await self._load_security(inter_broker_security)
         options, timeout_ms = OutboundOptions.from_config(self.config, ""), "controller.socket.timeout.ms"
         self._clients = ControllerClients(self.loop, self.timers, options, security, self.config.get_int(timeout_ms))
         cluster_id = self._cluster_id = await self._find_cluster(data)
@@ -158,6 +158,12 @@ class MemberProcess(CoordinatingMember):
         await self._register(data, cluster_id)
         self._committed.is_paused = True
         await in_thread(data.load_logs, self._committed.image)
+
+    async def _load_security(self, load: Callable[[BrokerConfig], OutboundSecurity]) -> OutboundSecurity:
+        try:
+            return await self.loop.run_in_executor(None, load, self.config)
+        except (ConfigError, TlsError) as error:
+            raise CannotStart(str(error)) from None
 
     async def _find_cluster(self, data: MemberData) -> str:
         """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""
@@ -195,7 +201,7 @@ class MemberProcess(CoordinatingMember):
             epoch,
         )
         timeout_ms = self.config.get_int("controller.quorum.request.timeout.ms")
-        self._observer = MetadataObserver(
+        observer = self._observer = MetadataObserver(
             core,
             self._committed,
             self._channel(f"raft-client-{self.config.node_id}", timeout_ms),
@@ -204,7 +210,6 @@ class MemberProcess(CoordinatingMember):
             self._on_metadata,
             self._on_failure,
         )
-        observer = self._observer
         observer.start()
         await self._in_time(lambda: self._committed.is_current, lambda: observer.last_error)
 
@@ -232,7 +237,7 @@ class MemberProcess(CoordinatingMember):
         await in_time(self.config, self.timers, self._progress, is_reached, reason)
 
     def _channel(self, client_id: str | None = None, timeout_ms: int | None = None) -> ControllerChannel:
-        return ControllerChannel(self._clients, client_id or str(self.config.node_id), timeout_ms)
+        return NetworkChannel(self._clients, client_id or str(self.config.node_id), timeout_ms)
 
     @property
     def _state(self) -> LifecycleState:
@@ -287,12 +292,14 @@ class MemberProcess(CoordinatingMember):
         self._enforce_quotas()
         self.delegation_tokens = DelegationTokens(config, self.metadata, None, clock, self.timers)
         self.features = self._committed
-        self.metadata_retention = MetadataRetention(
-            self._committed, self._committed.image, config, self.offload, clock.now_ms
-        )
+        self.metadata_retention = self._retention()
         self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self._wire_coordinators(self.controller)
+
+    def _retention(self) -> MetadataRetention:
+        """Return what writes snapshots of this broker's copy of the metadata log."""
+        return MetadataRetention(self._committed, self._committed.image, self.config, self.offload, self.clock.now_ms)
 
     def _epoch(self) -> int:
         return self._member_data.broker_epoch
@@ -368,28 +375,13 @@ class MemberProcess(CoordinatingMember):
         if self.console is not None:
             self.console.end()
         if self.config.get_bool("controlled.shutdown.enable"):
-            await self._leave()
+            assert self._lifecycle is not None
+            await leave(self._lifecycle, self.config, self.clock, self.timers, self.loop)
         self._let_nobody_in()
         self._stop_coordinators()
         await self._give_last_answers()
         self._disconnect()
         await self._close()
-
-    async def _leave(self) -> None:
-        """Wait until the controller lets this broker go, at most half of the time that a stop may take."""
-        lifecycle = self._lifecycle
-        assert lifecycle is not None
-        self._progress = progress = Progress(self.loop)
-        lifecycle.on_state = progress.changed
-        timeout_ms = self.config.get_int("pybroker.shutdown.timeout.ms") // 2
-        timer = self.timers.call_later(timeout_ms, lambda: progress.fail(TimeoutError()))
-        try:
-            lifecycle.leave()
-            await progress.until(lambda: lifecycle.state is LifecycleState.ENDED)
-        except TimeoutError:
-            log.warning("No controller has let this broker go for %d ms: it stops without that", timeout_ms)
-        finally:
-            timer.cancel()
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 from broker.process.placement import MAIN, worker_of
 from broker.startup.log_dirs import StartDirectories, can_do_without, inspect_directories
@@ -36,7 +37,8 @@ from controller.endpoints import endpoints
 from controller.formatting import NodeData, id_bytes, make_ready
 from controller.leadership import ActiveLog, load_metadata
 from controller.metadata_log import MetadataLog
-from metadata.image import MetadataImage, ResourceType
+from metadata.image import Endpoint, MetadataImage, ResourceType
+from metadata.loading import MetadataLoader
 from runtime.ids import random_id
 from storage.checkpoints import MetaProperties, read_topic_id
 from storage.fs import LOCAL, FileSystem
@@ -120,7 +122,46 @@ def open_node(
 def _open_locked(
     config: BrokerConfig, fs: FileSystem, logs: LogManager, directories: StartDirectories, now_ms: int
 ) -> Node:
-    """Do the work of `open_node` once the directories are locked; unformatted ones are locked after their check."""
+    """Do the work of `open_node` once the directories are locked."""
+    opened = open_metadata(config, fs, logs, directories, now_ms, endpoints(config.controller_listeners))
+    data, metadata_log, loader, missing = opened
+    if len(loader.image.brokers) > 1:
+        from broker.startup.alone import check_alone  # most nodes have always been alone
+
+        check_alone(metadata_log, loader.image, config.node_id)
+    controller = ActiveLog(config, metadata_log, loader.image)
+    controller.lead(loader, now_ms)
+    own = [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids]
+    controller.register_broker(own, now_ms)
+    controller.unfence_broker(missing, now_ms)
+    in_processes = fs is LOCAL
+    load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
+    for directory in logs.directories:
+        directory.mark_used()
+    return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
+
+
+class OpenedMetadata(NamedTuple):
+    """The metadata of a node that leads its log: the ids of its directories, the log, and what it replays to."""
+
+    data: NodeData
+    metadata_log: MetadataLog
+    loader: MetadataLoader
+    missing: Missing
+
+
+def open_metadata(
+    config: BrokerConfig,
+    fs: FileSystem,
+    logs: LogManager,
+    directories: StartDirectories,
+    now_ms: int,
+    controllers: Sequence[Endpoint],
+) -> OpenedMetadata:
+    """Check the directories against the metadata log, and format new ones. Unformatted ones are locked here.
+
+    `controllers` are this node's controller listeners. Raises the errors of `open_node`.
+    """
     metadata = None
     missing: Missing = {}
     if directories.metadata.is_online and directories.metadata.path in directories.found:
@@ -144,20 +185,11 @@ def _open_locked(
         new_id=random_id,
         now_ms=now_ms,
         cluster_id=config.get_str("pybroker.cluster.id"),
-        controllers=endpoints(config.controller_listeners),
+        controllers=controllers,
         can_do_without=partial(can_do_without, directories.spared),
     )
     metadata_log, loader = metadata or load_metadata(directories.metadata, config, now_ms)
-    controller = ActiveLog(config, metadata_log, loader.image)
-    controller.lead(loader, now_ms)
-    own = [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids]
-    controller.register_broker(own, now_ms)
-    controller.unfence_broker(missing, now_ms)
-    in_processes = fs is LOCAL
-    load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
-    for directory in logs.directories:
-        directory.mark_used()
-    return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
+    return OpenedMetadata(data, metadata_log, loader, missing)
 
 
 def found_properties(directories: Sequence[LogDirectory], start: StartDirectories) -> dict[str, MetaProperties]:

@@ -34,8 +34,8 @@ from .why_inert import (
 NODE_KEYS = (
     ConfigKey("process.roles", LIST, None, ListOf("broker", "controller", empty=False), HIGH, READ_ONLY,
         required=True,
-        doc="Roles of this process. broker,controller: a node alone, its own controller. broker: a member of a cluster"
-            " with other controllers (experimental)."),
+        doc="Roles of this process. broker,controller: a node alone; with a controller listener, other brokers can join"
+            " (experimental). broker: a member of a cluster with other controllers (experimental)."),
     ConfigKey("node.id", INT, None, Range(0), HIGH, READ_ONLY, required=True,
         doc="Id of this node in metadata. Without it, broker.id counts."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY,
@@ -54,7 +54,7 @@ NODE_KEYS = (
     ConfigKey("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, inert=OWN_CONTROLLER,
         doc="Move leadership to other brokers before a stop."),
     ConfigKey("controller.listener.names", LIST, None, ListOf(empty=False), HIGH, READ_ONLY, required=True,
-        doc="Listeners of the controller. This broker does not open them."),
+        doc="Listeners of the controller. A node with both roles opens them for other brokers."),
     ConfigKey("controller.socket.timeout.ms", INT, 30000, None, MEDIUM, READ_ONLY, inert=OWN_CONTROLLER,
         doc="Timeout of the controller's connections to brokers."),
     ConfigKey("controller.quorum.voters", LIST, (), VOTERS, HIGH, READ_ONLY, inert=OWN_CONTROLLER,

@@ -53,9 +53,12 @@ class ThirdMember(MemberBroker):
 class OwnCluster:
     """A controller and three members."""
 
+    controller: OurBroker
+    members: dict[int, OurBroker]
+
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
         self.controller = OwnController(directory / "controller", properties)
-        self.members: dict[int, MemberBroker] = {}
+        self.members = {}
         try:
             for kind in (MemberBroker, SecondMember, ThirdMember):
                 home = directory / str(kind.node_id)
@@ -96,9 +99,9 @@ class OwnCluster:
     def isr(self, topic: str, at: int) -> list[list[int]]:
         return [sorted(each.isr_nodes) for each in self.partitions(topic, at)]
 
-    def quorum(self) -> Struct:
-        """Return the metadata partition as the controller describes it."""
+    def quorum(self, port: int | None = None) -> Struct:
+        """Return the metadata partition as the controller, or the node at a port, describes it."""
         asked = [RequestTopicData(topic_name="__cluster_metadata", partitions=[RequestPartitionData()])]
-        with WireClient(HOST, self.controller.port) as client:
+        with WireClient(HOST, port or self.controller.port) as client:
             answer = client.call(DESCRIBE_QUORUM, 2, topics=asked)
         return answer.topics[0].partitions[0]

@@ -71,19 +71,56 @@ def test_advertised(advertised: str, expected: Listener) -> None:
     assert (expected,) == load(overrides={"advertised.listeners": advertised}).advertised_listeners
 
 
-def test_controller_listeners_are_not_opened() -> None:
-    """A KRaft file is valid: its controller listener is left out, with one notice."""
-    config = load(
-        overrides={
-            **KRAFT,
-            "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
-            "advertised.listeners": "PLAINTEXT://x:1,CONTROLLER://x:2",
-        }
-    )
+COMBINED = {
+    **KRAFT,
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "advertised.listeners": "PLAINTEXT://x:1,CONTROLLER://x:2",
+}
+
+
+def test_controller_listeners_are_not_for_clients() -> None:
+    """A node with both roles opens them, for other nodes."""
+    config = load(overrides=COMBINED)
 
     assert (plaintext("localhost", 9092),) == config.listeners
     assert (plaintext("x", 1),) == config.advertised_listeners
-    assert sum("CONTROLLER://localhost:9093" in line for line in config.notices) == 1
+    assert [each.port for each in config.controller_listeners] == [9093]
+    assert config.is_combined
+    assert not any("CONTROLLER" in line for line in config.notices)
+
+
+def test_several_workers_open_no_controller_listener() -> None:
+    """They are a node alone. One notice says so."""
+    config = load(overrides={**COMBINED, "num.workers": "2"})
+
+    assert not config.is_combined
+    (notice,) = [line for line in config.notices if "CONTROLLER://localhost:9093 is not opened" in line]
+    assert "num.workers=2" in notice
+
+
+@pytest.mark.parametrize("left_out", ["process.roles", "controller.listener.names", "listeners"])
+def test_a_node_alone_lacks_the_role_or_the_listener(left_out: str) -> None:
+    alone = {key: value for key, value in COMBINED.items() if key != left_out}
+    if left_out == "listeners":
+        alone = {"process.roles": "broker,controller"}
+    if left_out == "controller.listener.names":
+        alone = {**alone, **MAP}
+    assert not load(overrides=alone).is_combined
+
+
+def test_keys_of_a_cluster_count_with_a_controller_listener() -> None:
+    """A node alone warns that they have no effect."""
+    keys = {"broker.session.timeout.ms": "3000", "replica.lag.time.max.ms": "1000"}
+    assert load(overrides={**COMBINED, **keys}).warnings == ()
+    alone = load(overrides=keys).warnings
+    assert [key for key in keys if any(key in line for line in alone)] == list(keys)
+
+
+def test_several_controllers_are_refused() -> None:
+    """Each would be the controller of another cluster."""
+    servers = "controller.quorum.bootstrap.servers"
+    with pytest.raises(ConfigError, match=rf"a:1,b:2 for configuration {servers}: a quorum of several controllers"):
+        load(overrides={**COMBINED, servers: "a:1,b:2"})
 
 
 def test_names_may_be_anything_with_a_protocol() -> None:

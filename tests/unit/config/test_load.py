@@ -45,7 +45,9 @@ def test_kafkas_own_file_is_valid(file: Path) -> None:
     assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
     assert [str(listener) for listener in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
     assert config.log_dirs == ("/tmp/kraft-combined-logs",)
-    assert len([line for line in config.notices if "CONTROLLER" in line]) == 1
+    assert [str(listener) for listener in config.controller_listeners] == ["CONTROLLER://:9093"]
+    assert config.is_combined
+    assert not [line for line in config.notices if "CONTROLLER" in line]
     assert not [line for line in config.warnings if "unknown" in line]
 
 

@@ -245,3 +245,14 @@ def test_restarted_controller_gives_each_broker_a_session():
     cluster.now_ms += SESSION_MS
     cluster.controller.tick()
     assert cluster.image.brokers[2].fenced
+
+
+def test_broker_whose_process_ended_registers_at_once():
+    """Its controller knows that, if both were one process. A live one of another machine keeps its id for a session."""
+    cluster = SmallCluster().with_brokers(1, 2)
+    cluster.start()
+    assert cluster.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    cluster.controller.former_process_ended(1)
+    cluster.controller.former_process_ended(9)  # not registered yet
+    assert cluster.register(1, incarnation=2).error_code == ErrorCode.NONE
+    assert cluster.register(2, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION

@@ -14,6 +14,7 @@ absent = "broker.network.outbound", "broker.membership", "broker.replication", "
 absent += "replication", "security.sasl.c", "broker.controlling", "controller.cluster_controller", "config.controllers"
 absent += "controller.broker_life", "controller.replica_index", "controller.elections", "metadata.broker_registration"
 absent += "metadata.leader_moves", "metadata.alter_partition", "metadata.leader_balance"
+absent += "broker.combined", "broker.startup.alone"
 print([name for name in sys.modules if name.startswith(absent)])
 """
 
