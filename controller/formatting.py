@@ -77,6 +77,7 @@ def make_ready(
     found: Mapping[str, MetaProperties],
     *,
     new_id: Callable[[], bytes],
+    metadata_directory_id: bytes | None = None,
     now_ms: int,
     cluster_id: str | None = None,
     controllers: Sequence[Endpoint] = (),
@@ -88,6 +89,7 @@ def make_ready(
     """Format the directories that are not formatted. They exist and are locked. Raises OSError.
 
     - `cluster_id`: of a new cluster; random if it is not given.
+    - `metadata_directory_id`: of the metadata directory; random if it is not given.
     - `controllers`: this node's controller listeners.
     - `static_quorum`: the configuration names the voters, not the log (kraft.version 0).
     - `users`: the credentials of users who can log in from the beginning.
@@ -103,7 +105,8 @@ def make_ready(
     def format_one(path: str) -> None:
         properties = found.get(path)
         if properties is None or properties.directory_id is None:
-            directory_id = new_id()
+            directory_id = metadata_directory_id if path == metadata_directory else None
+            directory_id = directory_id or new_id()
             if properties is None and not in_log:
                 fs.replace_file(f"{path}/{BOOTSTRAP_FILE}", bootstrap, sync=True)
             if path == metadata_directory and properties is None and (in_log or not static_quorum):

@@ -86,8 +86,6 @@ def storage_command(arguments: Sequence[str]) -> list[str]:
         raise CannotTranslate(f"the actions are {', '.join(_STORAGE)}")
     rest = list(arguments)
     rest.remove(action)
-    if any(each.partition("=")[0] in ("-I", "--initial-controllers") for each in rest):
-        raise CannotTranslate("--initial-controllers: every node is its own controller")
     # -N: this node will join other controllers. Here every node is its own controller
     return [_STORAGE[action], *(each for each in rest if each not in ("-N", "--no-initial-controllers"))]
 

@@ -9,7 +9,10 @@ formats empty directories itself at its first start; use this command to choose 
 A member of a cluster (process.roles=broker) gets meta.properties alone, with the cluster id of its controllers, as
 feature levels and voters are theirs. A member that is not formatted asks them for the id at its first start.
 
-Exit codes are Kafka's: 0 for success, 1 for any error. Quorums of several controllers are not supported.
+A controller alone (process.roles=controller) is formatted as a node alone: it is the only voter. Quorums of several
+controllers are not supported.
+
+Exit codes are Kafka's: 0 for success, 1 for any error.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from controller.endpoints import endpoints
 from controller.formatting import id_text, make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
+from metadata.image import Endpoint
 from metadata.releases import DEFAULT_RELEASE, DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
 from pybroker.cli.exit_codes import end
 from runtime.ids import random_id
@@ -34,6 +38,7 @@ from storage.checkpoints import MetaProperties, write_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from tools.command_line import OfflineParser
+from tools.data.initial_controllers import InitialController, own_controller
 from tools.data.scram_option import scram_records
 from tools.errors import FormatRefused
 
@@ -52,11 +57,24 @@ def command_line() -> ArgumentParser:
     parser.add_argument(
         "-g", "--ignore-formatted", action="store_true", help="skip directories that are already formatted"
     )
-    parser.add_argument(
+    quorum = parser.add_mutually_exclusive_group()
+    quorum.add_argument(
         "-s",
         "--standalone",
         action="store_true",
         help=f"make this node the only voter, as is the default without {_VOTERS}",
+    )
+    quorum.add_argument(
+        "-I",
+        "--initial-controllers",
+        metavar="ID@HOST:PORT:DIRECTORY_ID",
+        help="the only voter, which is this node: its address and the id of its metadata directory",
+    )
+    quorum.add_argument(
+        "-N",
+        "--no-initial-controllers",
+        action="store_true",
+        help="no voter, as in every member of a cluster; controllers are refused, as they join no other quorum",
     )
     parser.add_argument(
         "-r",
@@ -110,11 +128,14 @@ def _feature(setting: str) -> tuple[str, int]:
     return name, int(text)
 
 
-def _is_static(config: BrokerConfig, features: dict[str, int], *, standalone: bool) -> bool:
+def _is_static(config: BrokerConfig, features: dict[str, int], arguments: Namespace) -> bool:
     """Return whether the configuration names the voters; remove kraft.version from `features`. Raises FormatRefused."""
     static = bool(config.get_list(_VOTERS))
-    if static and standalone:
-        raise FormatRefused(f"{_VOTERS} and --standalone contradict each other: remove one of them")
+    if arguments.no_initial_controllers:
+        raise FormatRefused("--no-initial-controllers: this node is the only voter of its quorum. Use --standalone")
+    if static and (arguments.standalone or arguments.initial_controllers):
+        option = "--standalone" if arguments.standalone else "--initial-controllers"
+        raise FormatRefused(f"{_VOTERS} and {option} contradict each other: remove one of them")
     kraft_version = features.pop(KRAFT_VERSION, 0 if static else 1)
     if kraft_version != (0 if static else 1):
         raise FormatRefused(f"kraft.version is 0 with {_VOTERS}, and 1 without: {kraft_version} cannot be")
@@ -128,6 +149,8 @@ def _check_member(arguments: Namespace) -> None:
     """Check the options for a broker whose controllers are other nodes. Raises FormatRefused."""
     if arguments.standalone:
         raise FormatRefused("You can only use --standalone on a controller.")
+    if arguments.initial_controllers:
+        raise FormatRefused("You can only use --initial-controllers on a controller.")
     if arguments.add_scram:
         raise FormatRefused(
             "--add-scram is for a broker that is its own controller: create users with pybroker users in a cluster"
@@ -147,9 +170,12 @@ def format_directories(
     ignore_formatted: bool = False,
     static_quorum: bool = False,
     users: Sequence[MetadataRecord] = (),
+    voter: InitialController | None = None,
     now_ms: int,
 ) -> list[str]:
     """Format the directories that are not formatted yet; return their paths, that of the metadata log last.
+
+    `voter` has the address of this node and the id of its metadata directory, if they were given.
 
     Raises FormatRefused, DirectoryRefused (for a directory of another node or cluster) and OSError.
     """
@@ -173,6 +199,10 @@ def format_directories(
         for path in missing:
             write_meta_properties(LOCAL, path, MetaProperties(cluster_id, config.node_id, id_text(random_id())))
         return sorted(missing, key=lambda path: path == metadata_path)
+    controllers = endpoints(config.controller_listeners)
+    if voter is not None:
+        names = [*config.get_list("controller.listener.names"), "CONTROLLER"]
+        controllers = [Endpoint(names[0], voter.host, voter.port, 0)]
     make_ready(
         LOCAL,
         paths,
@@ -180,9 +210,10 @@ def format_directories(
         config.node_id,
         found,
         new_id=random_id,
+        metadata_directory_id=None if voter is None else voter.directory_id,
         now_ms=now_ms,
         cluster_id=cluster_id,
-        controllers=endpoints(config.controller_listeners),
+        controllers=controllers,
         features=features,
         static_quorum=static_quorum,
         users=users,
@@ -195,7 +226,7 @@ def _run(arguments: Namespace) -> None:
     if config.is_member:
         _check_member(arguments)
     features = feature_levels(arguments.feature, arguments.release_version)
-    static = config.is_member or _is_static(config, features, standalone=arguments.standalone)
+    static = config.is_member or _is_static(config, features, arguments)
     cluster_id = config.get_str("pybroker.cluster.id")
     if arguments.cluster_id != "random":
         if not arguments.cluster_id or not arguments.cluster_id.isprintable():
@@ -205,12 +236,14 @@ def _run(arguments: Namespace) -> None:
         if cluster_id not in (None, arguments.cluster_id):
             raise FormatRefused(f"pybroker.cluster.id is {cluster_id} in the configuration, not {arguments.cluster_id}")
         cluster_id = arguments.cluster_id
+    voter = own_controller(arguments.initial_controllers, config.node_id) if arguments.initial_controllers else None
     done = format_directories(
         config,
         cluster_id,
         features,
         ignore_formatted=arguments.ignore_formatted,
         static_quorum=static,
+        voter=voter,
         users=scram_records(arguments.add_scram, features[METADATA_VERSION], randbits),
         now_ms=time.time_ns() // 1_000_000,
     )
@@ -218,8 +251,8 @@ def _run(arguments: Namespace) -> None:
         print("All of the log directories are already formatted.")
     for path in done:
         kind = "data" if path != config.metadata_log_dir.rstrip("/") else "metadata"
-        voter = "dynamic metadata voter" if kind == "metadata" and not static else kind
-        print(f"Formatting {voter} directory {path} with metadata.version {release_name(features[METADATA_VERSION])}.")
+        what = "dynamic metadata voter" if kind == "metadata" and not static else kind
+        print(f"Formatting {what} directory {path} with metadata.version {release_name(features[METADATA_VERSION])}.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -46,7 +46,7 @@ def controller(tmp_path: Path) -> Iterator[Watched]:
 
 
 def test_controller_has_kafkas_metrics_of_the_cluster(controller: Watched, tmp_path: Path) -> None:
-    """Of a broker that serves, and of one whose heartbeats have stopped."""
+    """They count a broker that serves, and one whose heartbeats have stopped."""
     assert controller.get("/live") == "live\n"
     assert controller.get("/ready") == "ready\n"
     assert f"http://{HOST}:{controller.metrics_port}/metrics" in controller.output

@@ -258,3 +258,82 @@ def test_member_is_formatted_with_the_cluster_id(
     assert run(config, *options) == 1
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+# -- a controller alone ----------------------------------------------------------------------------------------------
+
+CONTROLLER = "process.roles=controller\ncontroller.listener.names=QUORUM\nlisteners=QUORUM://:9093"
+DIRECTORY_ID = "JEXY6aqzQY-32P5TStzaFg"
+
+
+@pytest.mark.parametrize("options", [[], ["--standalone"]])
+def test_controller_alone_is_its_only_voter(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    add(config, f"{CONTROLLER}\nadvertised.listeners=QUORUM://c1.example:9093\nlog.dirs={tmp_path}/a")
+    assert run(config, "-t", CLUSTER, *options) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0."
+    ]
+    assert [each[:3] for each in voters(tmp_path / "a")] == [(1, "QUORUM", 9093)]
+
+
+def test_initial_controller_is_this_node(config: Path, tmp_path: Path) -> None:
+    """Its address and the id of its directory are the given ones."""
+    add(config, f"{CONTROLLER}\nlog.dirs={tmp_path}/a")
+    assert run(config, "-t", CLUSTER, "-I", f"1@[::1]:9193:{DIRECTORY_ID}") == 0
+    assert voters(tmp_path / "a") == [(1, "QUORUM", 9193, "::1", id_bytes(DIRECTORY_ID))]
+    found = read_meta_properties(LOCAL, str(tmp_path / "a"))
+    assert found is not None
+    assert found.directory_id == DIRECTORY_ID
+
+
+def voters(directory: Path) -> list[tuple[int, str, int, str, bytes]]:
+    quorum = read_snapshot(LOCAL, f"{directory}/{SNAPSHOT}").quorum
+    assert quorum.voters is not None
+    return [
+        (each.voter_id, each.endpoints[0].name, each.endpoints[0].port, each.endpoints[0].host, each.voter_directory_id)
+        for each in quorum.voters.voters
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "reason"),
+    [
+        (CONTROLLER, ["-N"], "--no-initial-controllers: this node is the only voter"),
+        (CONTROLLER, ["-I", f"2@h:9093:{DIRECTORY_ID}"], "names other controllers (2), and node.id is 1"),
+        (CONTROLLER, ["-I", f"1@h:9093:{DIRECTORY_ID},2@i:9093:{DIRECTORY_ID}"], "names other controllers (2)"),
+        (CONTROLLER, ["-I", f"1@h:9093:{DIRECTORY_ID},1@i:9093:{DIRECTORY_ID}"], "names node 1 twice"),
+        (CONTROLLER, ["-I", "1@h:9093"], "is not ID@HOST:PORT:DIRECTORY_ID"),
+        (CONTROLLER, ["-I", f"1@h:99999:{DIRECTORY_ID}"], "is not ID@HOST:PORT:DIRECTORY_ID"),
+        (CONTROLLER, ["-I", f"1@:9093:{DIRECTORY_ID}"], "is not ID@HOST:PORT:DIRECTORY_ID"),
+        (
+            f"{CONTROLLER}\ncontroller.quorum.voters=1@localhost:9093",
+            ["-I", f"1@h:9093:{DIRECTORY_ID}"],
+            "controller.quorum.voters and --initial-controllers contradict each other",
+        ),
+        (MEMBER, ["-I", f"1@h:9093:{DIRECTORY_ID}"], "You can only use --initial-controllers on a controller."),
+    ],
+)
+def test_voters_that_cannot_be_are_refused(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, options: list[str], reason: str
+) -> None:
+    add(config, lines)
+    assert run(config, "-t", CLUSTER, *options) == 1
+    shown = capsys.readouterr().err
+    assert reason in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_options_for_voters_exclude_each_other(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(config, "--standalone", "--no-initial-controllers")
+    assert ended.value.code == 1
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_member_has_no_initial_controllers(config: Path) -> None:
+    """Apache Kafka has the option for brokers, too."""
+    add(config, MEMBER)
+    assert run(config, "-t", CLUSTER, "--no-initial-controllers") == 0
