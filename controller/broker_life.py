@@ -206,16 +206,20 @@ class BrokerLife:
         self._sessions.end(broker_id)
 
     def end_sessions(self) -> None:
-        """Fence the brokers that sent no heartbeat for a session, one after the other."""
+        """Fence the brokers that sent no heartbeat for a session, one after the other.
+
+        As in Apache Kafka, a broker that was fenced before, for example because it has left, is recorded again.
+        """
         now_ms = self._clock_ms()
         while (broker_id := self._sessions.take_ended(now_ms)) is not None:
             broker = self._image.brokers.get(broker_id)
-            if broker is None or broker.fenced:
+            if broker is None:
                 continue
             self._appends.write(self._changes(broker_id, BrokerState.FENCED))
             self._sessions.fence(broker_id)
             self.ended_sessions += 1
-            log.warning("Broker %d is fenced: its session has ended", broker_id)
+            if not broker.fenced:
+                log.warning("Broker %d is fenced: its session has ended", broker_id)
 
     def until_next_end_ms(self) -> int:
         """Return after how many milliseconds a session may end, at most one session."""

@@ -71,7 +71,8 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     fenced: bool
     in_controlled_shutdown: bool
     log_directories: tuple[bytes, ...]
-    cordoned_log_directories: tuple[bytes, ...] = ()
+    #: None before the broker has reported them (KIP-1066).
+    cordoned_log_directories: tuple[bytes, ...] | None = None
     is_migrating_zk_broker: bool = False
 
     @property
@@ -82,7 +83,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     @property
     def is_cordoned(self) -> bool:
         """Whether the broker gets no new partitions, because all of its log directories are cordoned (KIP-1066)."""
-        return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories)
+        return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories or ())
 
     def has_directory(self, directory: bytes) -> bool:
         """Return whether a log directory is online, as last reported (Kafka's DirectoryId.isOnline).

@@ -231,11 +231,15 @@ def keep_online_directories(image: MetadataImage, broker_id: int, online: Sequen
 
 
 def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[bytes]) -> list[MetadataRecord]:
-    """Cordon directories of a broker against new partitions (KIP-1066); no record if metadata.version has none."""
+    """Cordon directories of a broker against new partitions (KIP-1066); no record if metadata.version has none.
+
+    The first report of a broker is recorded, also if it cordons nothing.
+    """
     broker = image.brokers.get(broker_id)
     if broker is None or image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
         return []
-    if set(broker.cordoned_log_directories) == set(cordoned):
+    known = broker.cordoned_log_directories
+    if known is not None and set(known) == set(cordoned):
         return []
     return [registration_change(image, broker_id, cordoned_log_dirs=list(cordoned))]
 

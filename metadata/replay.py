@@ -117,7 +117,7 @@ def replay_register_broker(image: MetadataImage, value: Struct, delta: Delta) ->
         fenced=value.fenced,
         in_controlled_shutdown=value.in_controlled_shutdown,
         log_directories=tuple(value.log_dirs),
-        cordoned_log_directories=tuple(value.cordoned_log_dirs or ()),
+        cordoned_log_directories=None if value.cordoned_log_dirs is None else tuple(value.cordoned_log_dirs),
         is_migrating_zk_broker=value.is_migrating_zk_broker,
     )
 

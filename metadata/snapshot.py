@@ -89,7 +89,7 @@ def _broker(level: int, broker: BrokerRegistration) -> MetadataRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.log_directories),
-        cordoned_log_dirs=list(broker.cordoned_log_directories) or None,
+        cordoned_log_dirs=None if broker.cordoned_log_directories is None else list(broker.cordoned_log_directories),
     )
 
 

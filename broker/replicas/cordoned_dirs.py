@@ -71,5 +71,6 @@ class CordonRecorder:
         """Record changed marks, if the metadata.version has them."""
         ids = (self._directory_ids.get(each.path) for each in self._logs.directories if each.is_cordoned)
         cordoned = [each for each in ids if each is not None]
-        controller = self._controller
-        controller.submit(lifecycle.cordon_directories(controller.image, self._config.node_id, cordoned))
+        controller, node_id = self._controller, self._config.node_id
+        if cordoned or controller.image.brokers[node_id].cordoned_log_directories:
+            controller.submit(lifecycle.cordon_directories(controller.image, node_id, cordoned))

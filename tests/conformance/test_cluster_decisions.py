@@ -171,7 +171,7 @@ class History:
                 fields["offline_log_dirs"] = [directory(broker_id, self._random.randint(1, 3))]
             elif broker.log_directories and self.often(0.7):
                 fields["cordoned_log_dirs"] = list(broker.log_directories)
-            elif broker.cordoned_log_directories:
+            else:
                 fields["cordoned_log_dirs"] = []
         self.heartbeat(broker_id, **fields)
 
@@ -180,7 +180,7 @@ class History:
         active = [each for each, broker in self.cluster.image.brokers.items() if not broker.fenced]
         if not active:
             return
-        silent = self._random.choice(active)
+        silent = self._random.choice(active if self.often(0.8) else list(self.cluster.image.brokers))
         self.cluster.now_ms += SESSION_MS - 1
         for broker_id, broker in list(self.cluster.image.brokers.items()):
             if broker_id != silent:

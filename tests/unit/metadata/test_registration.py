@@ -266,5 +266,9 @@ def test_cordoned_directories_are_recorded_when_they_change():
     (record,) = cordon_directories(image, 1, [])
     assert record.value.cordoned_log_dirs == []
     assert cordon_directories(image, 7, [DIRECTORY]) == []
+    other = cluster(log_directories=(DIRECTORY,))
+    (first,) = cordon_directories(other, 1, [])  # a first report is recorded
+    replay_all(other, [first])
+    assert cordon_directories(other, 1, []) == []
     image.features["metadata.version"] = 29
     assert cordon_directories(image, 1, []) == []

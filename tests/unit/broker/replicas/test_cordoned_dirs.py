@@ -38,7 +38,7 @@ def recorder(harness: ControllerHarness) -> CordonRecorder:
 def state(harness: ControllerHarness) -> tuple[list[bool], set[bytes], bool]:
     registration = harness.controller.image.brokers[1]
     marks = [directory.is_cordoned for directory in harness.broker.logs.directories]
-    return marks, set(registration.cordoned_log_directories), registration.is_cordoned
+    return marks, set(registration.cordoned_log_directories or ()), registration.is_cordoned
 
 
 def test_the_configured_directories_and_each_change(harness: ControllerHarness) -> None:
