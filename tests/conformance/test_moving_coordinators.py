@@ -177,7 +177,8 @@ def test_groups_and_transactions_outlive_their_coordinators(
             transact(producer, [read, *topics], first)
             producer.commit_transaction(60)
             for topic in topics:
-                assert committed_records(left, topic) == numbers(first + COUNT)[first:]
+                # the markers may come after the answer
+                eventually(partial(committed_records, left, topic), equal_to=numbers(first + COUNT)[first:])
             for reader in readers:
                 eventually(reader.count, equal_to=first + COUNT, timeout_s=60)
 
@@ -192,8 +193,8 @@ def test_groups_and_transactions_outlive_their_coordinators(
             transact(producer, [read, *topics], 1000)
             producer.abort_transaction(60)
             for topic in topics:
-                assert committed_records(left, topic) == numbers(first + 2 * COUNT)[first:]
-                assert offset_of(both, group, topic) == 2 * COUNT
+                eventually(partial(committed_records, left, topic), equal_to=numbers(first + 2 * COUNT)[first:])
+                eventually(partial(offset_of, both, group, topic), equal_to=2 * COUNT)
             for reader in readers:
                 eventually(reader.count, equal_to=first + 2 * COUNT, timeout_s=60)
             if first == 0:
