@@ -168,7 +168,9 @@ class ReplacementLoad(HistoryLoad):
     that brokers of neither kind know.
     """
 
-    def __init__(self, bootstrap: str, history: History, java: JavaRunner | None) -> None:
+    def __init__(
+        self, bootstrap: str, history: History, java: JavaRunner | None = None, *, session_ms: int = SESSION_MS
+    ) -> None:
         self._bootstrap = bootstrap
         admin = AdminClient({"bootstrap.servers": bootstrap})
         topics = admin.create_topics(
@@ -177,7 +179,7 @@ class ReplacementLoad(HistoryLoad):
         for created in topics.values():
             created.result(60)
         places = PLAIN + MOVED
-        group: dict[str, Any] = {"session_ms": SESSION_MS}
+        group: dict[str, Any] = {"session_ms": session_ms}
         super().__init__(
             history,
             [

@@ -41,6 +41,11 @@ def check_end(running: Cluster, load: HistoryLoad) -> None:
     load.end(running.bootstrap)
     ended = {each.outcome for each in read_history(load.history.path) if isinstance(each, Ended)}
     assert ended >= {Outcome.COMMITTED, Outcome.ABORTED}
+    check_replicas(running)
+
+
+def check_replicas(running: Cluster) -> None:
+    """The replicas are equal, and no node of pybroker complains about itself. Nobody writes meanwhile."""
     eventually(running.differences, "all replicas are equal", equal_to=[])
     assert differences_by_us(running.bootstrap) == []
     if SCALE > 1:
