@@ -1,4 +1,4 @@
-"""What brokers asked Apache Kafka's controller, asked of ours: the same answers, and the same records in the log.
+"""Our controller gives recorded requests of brokers the answers of Apache Kafka's, and writes the same records.
 
 `tests/data/cluster/exchanges.tsv` has the requests of three brokers of Apache Kafka 4.3.1, from the registration of the
 first to the end of the last one. Ids of topics, broker epochs and offsets are translated, and the placement of new
