@@ -72,5 +72,6 @@ class CordonRecorder:
         ids = (self._directory_ids.get(each.path) for each in self._logs.directories if each.is_cordoned)
         cordoned = [each for each in ids if each is not None]
         controller, node_id = self._controller, self._config.node_id
-        if cordoned or controller.image.brokers[node_id].cordoned_log_directories:
+        registered = controller.image.brokers.get(node_id)
+        if cordoned or (registered is not None and registered.cordoned_log_directories):
             controller.submit(lifecycle.cordon_directories(controller.image, node_id, cordoned))
