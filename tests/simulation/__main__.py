@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=10_000, help="how many seeds (default: 10000)")
+    parser.add_argument("--controller", choices=("own", "reference"), help="the controller (default: each in half)")
     parser.add_argument("--shrink", type=int, default=3, help="how many failures to shrink (default: 3)")
     parser.add_argument("--replay", type=Path, help="replay the script in this file")
     parser.add_argument(
@@ -37,13 +38,14 @@ def main() -> int:
         chosen = [each for each in MUTATIONS if not options.mutations or each.name in options.mutations]
         caught = [_catch(each, seeds) for each in chosen]
         return int(not all(caught))
-    return _simulate(seeds, options.shrink)
+    own_controller = None if options.controller is None else options.controller == "own"
+    return _simulate(seeds, own_controller, options.shrink)
 
 
-def _simulate(seeds: range, shrunk: int) -> int:
+def _simulate(seeds: range, own_controller: bool | None, shrunk: int) -> int:
     began, failures = process_time(), Counter[str]()
     for seed in seeds:
-        failure = run(seed)
+        failure = run(seed, own_controller)
         if failure is None:
             continue
         failures[failure.check] += 1
@@ -64,7 +66,7 @@ def _catch(mutation: Mutation, seeds: range) -> bool:
     with planted(mutation):
         for seed in mutation.seeds(seeds):
             tried += 1
-            failure = run(seed)
+            failure = mutation.run(seed)
             if failure is not None:
                 caught += 1
                 checks[failure.check] += 1

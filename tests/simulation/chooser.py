@@ -202,8 +202,11 @@ class Chooser:
         controller = self._world.controller
         return ("snapshot",) if controller.committed > controller.log.start else None
 
-    def _elect(self) -> Step:
-        return ("elect", self._partition(), self._random.randint(1, self._world.config.brokers))
+    def _elect(self) -> Step | None:
+        partition = self._partition()
+        state = self._world.controller.image.partitions[TOPIC, partition]
+        found = [each for each in state.isr or state.eligible_leader_replicas if each != state.leader]
+        return ("elect", partition, self._one_of(found)) if found else None
 
     def _reassign(self) -> Step:
         ids = range(1, self._world.config.brokers + 1)

@@ -84,7 +84,10 @@ _change = elections.change
 
 
 @mutation(
-    "unclean-replica-stays", "a broker that crashed stays in the ISR and the ELR (KIP-966)", (controller, "change")
+    "unclean-replica-stays",
+    "a broker that crashed stays in the ISR and the ELR (KIP-966)",
+    (controller, "change"),
+    own_controller=False,
 )
 def _change_unclean(old: Any, acceptable: Any, min_isr: int, wanted: Wanted) -> Any:
     return _change(old, acceptable, min_isr, replace(wanted, isr=old.isr if wanted.lost else wanted.isr, lost=()))
@@ -104,6 +107,7 @@ _refusal = Controller._refusal
     "the controller accepts a restarted broker in the ISR (KIP-903)",
     (Controller, "_refusal"),
     is_rare=True,
+    own_controller=False,
 )
 def _refusal_lax(self: Controller, old: Any, broker_id: int, asked: Any) -> int:
     error = _refusal(self, old, broker_id, asked)
@@ -115,6 +119,7 @@ def _refusal_lax(self: Controller, old: Any, broker_id: int, asked: Any) -> int:
     "the controller accepts an ISR that is based on an older one",
     (Controller, "_refusal"),
     is_rare=True,
+    own_controller=False,
 )
 def _refusal_old(self: Controller, old: Any, broker_id: int, asked: Any) -> int:
     error = _refusal(self, old, broker_id, asked)
@@ -122,7 +127,10 @@ def _refusal_old(self: Controller, old: Any, broker_id: int, asked: Any) -> int:
 
 
 @mutation(
-    "controller-ignores-leader-epoch", "the controller takes the ISR of a former leader", (Controller, "_refusal")
+    "controller-ignores-leader-epoch",
+    "the controller takes the ISR of a former leader",
+    (Controller, "_refusal"),
+    own_controller=False,
 )
 def _refusal_former(self: Controller, old: Any, broker_id: int, asked: Any) -> int:
     error = _refusal(self, old, broker_id, asked)

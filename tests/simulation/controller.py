@@ -22,6 +22,7 @@ from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.schema import Struct
 from replication.partition_key import PartitionKey
+from tests.simulation.active import SESSION_MS, ActiveController
 from tests.simulation.elections import change
 from tests.simulation.metadata import (
     ABORT,
@@ -31,44 +32,32 @@ from tests.simulation.metadata import (
     BrokerState,
     ChangeBroker,
     ChangePartition,
-    Image,
-    MetadataLog,
     Record,
     RegisterBroker,
     Transactions,
-    Written,
 )
 
 if TYPE_CHECKING:
     from tests.simulation.invariants import Invariants
 
-SESSION_MS = 9_000
 
-
-class Controller:
-    """The active controller. `committed` is the high watermark of its log.
+class Controller(ActiveController):
+    """The reference.
 
     Its responses must wait until all that it has written is committed: also an error may come of what is not.
     """
 
     def __init__(self, min_isr: int, checks: Invariants) -> None:
-        self.min_isr = min_isr
-        self._checks = checks
-        self.epoch = 1
-        self.log = MetadataLog()
-        self.image = Image()
-        self.committed = 0
-        #: Whether records wait for `commit`.
-        self.holds = False
-        self.unclean_allowed = False
-        self.in_transactions = False
+        super().__init__(min_isr, checks)
         self._sessions: dict[int, int] = {}
         self._applied: dict[int, int] = {}
         self._leaves_at: dict[int, int] = {}
 
-    @property
-    def node_id(self) -> int:
-        return 100 + self.epoch % 2
+    def start(self) -> None:
+        """All of it is copied."""
+
+    def stop(self) -> None:
+        """All of it can be copied."""
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -79,11 +68,7 @@ class Controller:
             self._checks.transaction_begins(self.log.log_end_offset, len(records) + 1)
             records = [BEGIN, *records, END]
         for record in records:
-            self.log.append([Written(self.epoch, record, in_transaction or record is records[-1])])
-            before = self.image.partitions.get(record.key) if isinstance(record, ChangePartition) else None
-            self.image.apply(record)
-            if isinstance(record, ChangePartition):
-                self._checks.partition_changed(record, before)
+            self._append(record, ends_batch=in_transaction or record is records[-1])
         if not self.holds:
             self.commit()
 
@@ -96,13 +81,7 @@ class Controller:
         self.committed = self.log.log_end_offset
 
     def fail_over(self, kept: int, now_ms: int) -> None:
-        """Another controller becomes active; it has `kept` of the records that are not committed."""
-        ends = [
-            offset + 1 for offset in range(self.committed, self.log.log_end_offset) if self.log.at(offset).ends_batch
-        ]
-        self.log.truncate(max([self.committed, *ends[:kept]]))
-        self.epoch += 1
-        self.image = Image()
+        self._lose_tail(kept)
         transactions = Transactions()
         for offset, each in enumerate((*self.log.snapshot, *self.log.written)):
             for _, record in transactions.take(offset, each.record):
@@ -186,7 +165,6 @@ class Controller:
         return [*self.moves(removed=broker_id), ChangeBroker(broker_id, known.epoch, fenced=True)]
 
     def end_sessions(self, now_ms: int) -> None:
-        """Fence the brokers that sent no heartbeat for a session."""
         for broker_id, state in list(self.image.brokers.items()):
             if not state.fenced and self._sessions.get(broker_id, 0) <= now_ms:
                 self.write(self._fence(broker_id, state), atomic=False)
@@ -235,8 +213,11 @@ class Controller:
                     records.append(ChangePartition(key, *found))
         self.write_all(records)
 
+    def allow_unclean(self) -> None:
+        self.unclean_allowed = True
+        self.elect_unclean()
+
     def prefer(self, key: PartitionKey, broker_id: int) -> bool:
-        """Put a replica first, and elect it if it may lead."""
         old = self.image.partitions[key]
         if broker_id not in old.replicas or broker_id == old.leader:
             return False
@@ -274,7 +255,6 @@ class Controller:
         return may_lead
 
     def reassign(self, key: PartitionKey, replicas: tuple[int, ...] | None) -> bool:
-        """AlterPartitionReassignments: begin a reassignment, or cancel it with None. Return whether it could."""
         old = self.image.partitions[key]
         try:
             wanted = _cancellation(old, "", key[1]) if replicas is None else _reassignment(old, replicas)

@@ -284,6 +284,7 @@ class Invariants:
         """I6: no broker that is fenced, leaves, or has an old epoch enters the ISR, and none that lacks records.
 
         Only an unclean election may take a broker that a late heartbeat has unfenced while it leaves, as Kafka's may.
+        An unclean cancellation of a reassignment may take a fenced one, which leads later.
         """
         key, state, unclean = record
         truth = self.truth(key)
@@ -293,11 +294,13 @@ class Invariants:
         if before is None:
             return
         if unclean:
+            self._is_needed(before, state)
             truth.unclean.append(state.leader_epoch)
         for each in set(state.isr) - set(before.isr) - set(before.eligible_leader_replicas):
             process: Process | None = self._world.processes.get(each)
             known: Any = self._world.controller.image.brokers.get(each)
-            if known.fenced or (known.shutting_down and not unclean):
+            is_cancelled = unclean and state.leader == NO_LEADER
+            if (known.fenced and not is_cancelled) or (known.shutting_down and not unclean):
                 raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and is not active")
             if process is None or process.life.broker_epoch != known.epoch:
                 continue
@@ -307,6 +310,18 @@ class Invariants:
                     continue
                 if log is None or log.at(offset) != entry:
                     raise Violation("I6 eligible ISR", f"broker {each} enters the ISR and lacks offset {offset}")
+
+    def _is_needed(self, before: PartitionRegistration, state: PartitionRegistration) -> None:
+        """I6: an unclean election is allowed, or brings the last leader back; and no eligible replica is there."""
+        controller = self._world.controller
+        if not controller.unclean_allowed and (state.leader,) != before.last_known_elr:
+            raise Violation("I6 unclean election", f"broker {state.leader} may lack records, and is elected")
+        if before.leader != NO_LEADER:
+            return  # it is about to go, and is not fenced yet
+        for each in {*before.isr, *before.eligible_leader_replicas}.intersection(state.replicas):
+            known: Any = controller.image.brokers.get(each)
+            if known.is_active and known.has_online(before.directory_of(each)):
+                raise Violation("I6 unclean election", f"broker {state.leader} is elected, and {each} was eligible")
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 

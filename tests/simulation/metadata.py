@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from metadata.features import ELIGIBLE_LEADER_REPLICAS, MAX_METADATA_VERSION, METADATA_VERSION
 from metadata.partition_registration import LOST_DIRECTORY, PartitionRegistration, is_reserved_directory
 from protocol.messages.broker_registration import Feature, Listener
 from replication.followed_log import EpochEnd
 from replication.partition_key import PartitionKey
 
 LISTENERS = [Listener(name="PLAINTEXT", host="localhost", port=9092, security_protocol=0)]
-FEATURES = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]
+FEATURES = [
+    Feature(name=METADATA_VERSION, min_supported_version=7, max_supported_version=MAX_METADATA_VERSION),
+    Feature(name=ELIGIBLE_LEADER_REPLICAS, min_supported_version=0, max_supported_version=1),
+]
 
 
 class TopicId(bytes):

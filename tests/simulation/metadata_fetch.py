@@ -17,15 +17,16 @@ from protocol.messages.fetch_snapshot import LeaderIdAndEpoch as SnapshotLeader
 from protocol.messages.fetch_snapshot import SnapshotId as OfSnapshot
 from protocol.schema import Struct
 from replication.observing import METADATA_TOPIC_ID, Endpoint, Request
-from tests.simulation.controller import Controller
+from tests.simulation.active import ActiveController
 from tests.simulation.metadata import name_snapshot
 
 ENDPOINTS = {100: Endpoint("controller", 100), 101: Endpoint("controller", 101)}
+_new_data, _new_topic, _new_response = PartitionData.new, FetchableTopicResponse.new, FETCH.response.new
 #: Whole batches, until there are that many.
 MOST_RECORDS = 3
 
 
-def answer(controller: Controller, request: Request) -> Struct:
+def answer(controller: ActiveController, request: Request) -> Struct:
     """Answer an observer's request."""
     asked = request.body.topics[0].partitions[0]
     is_active = request.endpoint == ENDPOINTS[controller.node_id]
@@ -46,12 +47,12 @@ def answer(controller: Controller, request: Request) -> Struct:
     fields |= _records(controller, asked) if not error else {"high_watermark": -1}
     if error:
         fields["current_leader"] = LeaderIdAndEpoch(leader_id=controller.node_id, leader_epoch=controller.epoch)
-    data = PartitionData(partition_index=0, aborted_transactions=None, **{"records": None, **fields})
-    topic = FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[data])
-    return FETCH.response(responses=[topic], node_endpoints=endpoints)
+    data = _new_data(partition_index=0, aborted_transactions=None, **{"records": None, **fields})
+    topic = _new_topic(topic_id=METADATA_TOPIC_ID, partitions=[data])
+    return _new_response(responses=[topic], node_endpoints=endpoints)
 
 
-def _records(controller: Controller, asked: Struct) -> dict[str, object]:
+def _records(controller: ActiveController, asked: Struct) -> dict[str, object]:
     log, offset = controller.log, asked.fetch_offset
     found: dict[str, object] = {"high_watermark": controller.committed, "log_start_offset": log.start}
     epoch = asked.last_fetched_epoch
@@ -73,7 +74,7 @@ def _records(controller: Controller, asked: Struct) -> dict[str, object]:
     return found
 
 
-def _snapshot(controller: Controller, asked: Struct, error: int, endpoints: list[Struct]) -> Struct:
+def _snapshot(controller: ActiveController, asked: Struct, error: int, endpoints: list[Struct]) -> Struct:
     log = controller.log
     wanted = asked.snapshot_id
     if not error and (wanted.end_offset, wanted.epoch) != (log.start, log.snapshot_epoch):

@@ -5,6 +5,7 @@ Each is a trap of replication that brokers have had: an anomaly of a KIP, or a d
 
 from tests.simulation import (
     cluster_mutations,
+    controller_mutations,
     follower_mutations,
     leader_mutations,
     placement_mutations,
@@ -17,6 +18,7 @@ __all__ = [
     "MUTATIONS",
     "Mutation",
     "cluster_mutations",
+    "controller_mutations",
     "follower_mutations",
     "leader_mutations",
     "placement_mutations",

@@ -6,9 +6,13 @@ of the receiver, which handles it later, after newer requests of other connectio
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
+from runtime.deferred import Deferred
+
 CONTROLLER = 0
+NEVER = sys.maxsize
 
 
 class Route(NamedTuple):
@@ -31,6 +35,15 @@ class Exchange:
         self.request = request
         self.response: Any = None
         self.after = 0
+
+    def wait_for(self, answer: Deferred[Any]) -> None:
+        """The receiver answers when it can."""
+
+        def take(done: Deferred[Any]) -> None:
+            self.response, self.after = done.result(), 0
+
+        self.response, self.after = answer, NEVER
+        answer.add_done_callback(take)
 
 
 class Network:

@@ -7,6 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.simulation.chooser import Chooser
+from tests.simulation.own_controller import quiet
 from tests.simulation.scripts import script, scripts
 from tests.simulation.starting import start
 from tests.simulation.transport import FETCH, ISR, LIFE, NEWER, OBSERVE, OLDER, Config
@@ -15,7 +16,7 @@ from tests.simulation.wholeness import trouble, trouble_of_directories
 from tests.simulation.world import Step, World, carry_out
 
 #: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
-LENGTHS = (100, 150, 300)
+LENGTHS = (60, 100, 200)
 RECOVERED = 0.2
 #: The share of schedules that begin with a stored script.
 FROM_SCRIPTS = 0.15
@@ -41,6 +42,11 @@ class Failure(NamedTuple):
         return script(self.config, self.steps, f"seed {self.seed}: {self.message}")
 
 
+def has_own_controller(seed: int) -> bool:
+    """Half of all schedules, and half of those with coordinators, have pybroker's own controller."""
+    return (seed ^ seed // COORDINATED) % 2 == 1
+
+
 def configure(random: Random, *, is_coordinated: bool) -> Config:
     """Draw a cluster."""
     protocol = random.choice((OLDER, NEWER, NEWER)) if is_coordinated else 0
@@ -55,8 +61,15 @@ def configure(random: Random, *, is_coordinated: bool) -> Config:
     )
 
 
-def begin(seed: int, random: Random) -> tuple[Config, tuple[Step, ...]]:
+def begin(seed: int, random: Random, own_controller: bool | None = None) -> tuple[Config, tuple[Step, ...]]:
     """Draw a cluster and the first steps: none, or most of a stored script, which leads to a dangerous state."""
+    if own_controller is None:
+        own_controller = has_own_controller(seed)
+    config, steps = _begin(seed, random)
+    return config._replace(own_controller=own_controller), steps
+
+
+def _begin(seed: int, random: Random) -> tuple[Config, tuple[Step, ...]]:
     is_coordinated = seed % COORDINATED == COORDINATED - 1
     found = [each for each in scripts().values() if (each[0].transactions > 0) == is_coordinated]
     if random.random() >= FROM_SCRIPTS or not found:
@@ -99,10 +112,18 @@ def recover(world: World) -> None:
     raise Violation("L the cluster recovers", found or "")
 
 
-def run(seed: int) -> Failure | None:
-    """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too."""
+def run(seed: int, own_controller: bool | None = None) -> Failure | None:
+    """Run the schedule of a seed. Return how it failed, or None. Any exception of a state machine is a failure, too.
+
+    `own_controller`: whether pybroker's own controller is active; None: as the seed says.
+    """
+    with quiet():
+        return _run(seed, own_controller)
+
+
+def _run(seed: int, own_controller: bool | None) -> Failure | None:
     random = Random(seed)
-    config, first = begin(seed, random)
+    config, first = begin(seed, random, own_controller)
     steps: list[Step] = []
     try:
         world = start(config)
@@ -129,6 +150,11 @@ def _name(found: Exception) -> tuple[str, str]:
 
 def describe(seed: int) -> str:
     """Return a digest of all steps of a seed's schedule and of the logs at its end."""
+    with quiet():
+        return _describe(seed)
+
+
+def _describe(seed: int) -> str:
     random = Random(seed)
     config, first = begin(seed, random)
     world = start(config)
@@ -145,6 +171,11 @@ def describe(seed: int) -> str:
 
 def replay(config: Config, steps: tuple[Step, ...]) -> tuple[str, str] | None:
     """Carry out given steps; those that are not possible are left out. Return the check that fails and its message."""
+    with quiet():
+        return _replay(config, steps)
+
+
+def _replay(config: Config, steps: tuple[Step, ...]) -> tuple[str, str] | None:
     try:
         world = start(config)
         for step in steps:

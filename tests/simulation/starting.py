@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from functools import cache
 from io import BytesIO
 from typing import Any
 
+from metadata.framing import MetadataRecord
+from metadata.partition_registration import PartitionRegistration
 from protocol.schema import Api, Struct, StructType
+from replication.followed_log import EpochEnd
 from replication.lifecycle import LifecycleState
-from tests.simulation.metadata import TOPIC
+from replication.observing import Endpoint
+from tests.simulation.metadata import TOPIC, BrokerState, TopicId, Written
+from tests.simulation.network import Route
 from tests.simulation.transport import Config
 from tests.simulation.world import World
 
@@ -36,7 +42,6 @@ def _started(config: Config) -> bytes:
         ((TOPIC, index), tuple(ids[(index + each) % len(ids)] for each in range(3)))
         for index in range(config.partitions)
     ]
-    world.controller.in_transactions = config.in_transactions
     world.controller.create(placed)
     world.settle(5)
     assert all(not len(each.assignments) for each in world.processes.values())
@@ -46,8 +51,10 @@ def _started(config: Config) -> bytes:
     return kept.getvalue()
 
 
-#: APIs and types of messages, by the number that stands for each.
+#: What all copies share, by the number that stands for it: values that never change.
 _shared: list[Any] = []
+_numbers: dict[Any, int] = {}
+_VALUES = (Api, BrokerState, Config, Endpoint, EpochEnd, PartitionRegistration, Route, TopicId, Written)
 
 
 def _get_shared(index: int) -> Any:
@@ -55,8 +62,8 @@ def _get_shared(index: int) -> Any:
 
 
 def _get_struct(index: int, values: tuple[Any, ...]) -> Struct:
-    found: StructType = _shared[index]
-    return found.new(**dict(zip((each.name for each in found.fields), values, strict=True)))
+    found: Callable[..., Struct] = _shared[index]
+    return found(*values)
 
 
 class _Keeper(pickle.Pickler):
@@ -64,21 +71,39 @@ class _Keeper(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Struct):
-            values = tuple(getattr(value, each.name) for each in value.struct_type.fields)
-            return _get_struct, (self._index(value.struct_type), values)
-        return (_get_shared, (self._index(value),)) if isinstance(value, Api) else NotImplemented
+            fields = value.struct_type.fields
+            return _get_struct, (
+                self._index(_maker(value.struct_type)),
+                tuple(getattr(value, each.name) for each in fields),
+            )
+        if isinstance(value, _VALUES):
+            return _get_shared, (self._index(value, (type(value), value)),)
+        return (_get_shared, (self._index(value),)) if isinstance(value, MetadataRecord) else NotImplemented
 
     @staticmethod
-    def _index(value: object) -> int:
-        if value not in _shared:
+    def _index(value: object, key: object = None) -> int:
+        """Return the number of a value; `key` is what equal values have in common, by default nothing."""
+        key = id(value) if key is None else key
+        if key not in _numbers:
+            _numbers[key] = len(_shared)
             _shared.append(value)
-        return _shared.index(value)
+        return _numbers[key]
+
+
+@cache
+def _maker(struct_type: StructType) -> Callable[..., Struct]:
+    """Return a function that makes a value of all its fields in order."""
+    names = [each.name for each in struct_type.fields]
+    new = struct_type.new
+    return lambda *values: new(**dict(zip(names, values, strict=True)))
 
 
 def start(config: Config) -> World:
     """Return a running cluster."""
-    found = pickle.loads(_started(config))
+    found = pickle.loads(_started(config._replace(in_transactions=False, two_steps=(), reads_late=False)))
     assert isinstance(found, World)
+    found.config = config
+    found.controller.in_transactions = config.in_transactions
     found.attach()
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
-from tests.simulation.schedule import replay, run
+from tests.simulation.schedule import replay
 from tests.simulation.scripts import scripts
 from tests.support.scale import SCALE
 
@@ -21,7 +21,7 @@ def name_of(mutation: Mutation) -> str:
 @pytest.mark.parametrize("mutation", CHOSEN, ids=name_of)
 def test_planted_fault_is_caught(mutation: Mutation) -> None:
     with planted(mutation):
-        assert any(run(seed) is not None for seed in mutation.seeds(range(SCHEDULES)))
+        assert any(mutation.run(seed) is not None for seed in mutation.seeds(range(SCHEDULES)))
 
 
 @pytest.mark.parametrize("mutation", [each for each in MUTATIONS if each.is_rare], ids=name_of)
@@ -31,3 +31,9 @@ def test_script_of_a_rare_fault(mutation: Mutation) -> None:
     assert replay(config, steps) is None
     with planted(mutation):
         assert replay(config, steps) is not None
+
+
+@pytest.mark.parametrize("name", list(scripts()))
+def test_script_holds_with_each_controller(name: str) -> None:
+    config, steps = scripts()[name]
+    assert replay(config._replace(own_controller=not config.own_controller), steps) is None

@@ -15,8 +15,8 @@ from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
-#: They take half a minute of CPU on a slow core. Larger numbers: `make simulate`.
-SCHEDULES = scaled(2_000)
+#: They take at most a minute of CPU. Larger numbers: `make simulate`.
+SCHEDULES = scaled(6_000)
 ROOT = Path(__file__).parents[2]
 
 

@@ -123,3 +123,17 @@ def _check_lag_by_wall(self: Leaders, now_ms: int) -> None:
         if now_ms - leader.checked_ms >= LAG_MS // 2:
             leader.checked_ms = now_ms
             self._propose(leader, leader.state.shrinkage(leader.log.log_end_offset, wall_ms), now_ms)
+
+
+@planted(
+    "caught-up-by-wall-clock",
+    "a step of the wall clock moves the time at which a follower had caught up",
+    (Leaders, "_fetched"),
+)
+def _fetched_by_wall(self: Leaders, leader: Any, follower_id: int, epoch: int, asked: Any, now_ms: int) -> None:
+    wall_ms = now_ms if self.member is None else self.member.clock.now_ms() - member.WALL_MS
+    leader.note_fetch(follower_id, epoch, asked, self.image.broker_epoch(follower_id), now_ms)
+    offsets = asked.fetch_offset, asked.log_start_offset, leader.log.log_end_offset
+    leader.state.fetched(follower_id, epoch, *offsets, wall_ms)
+    self._moved(leader)
+    self._propose(leader, leader.state.expansion(follower_id), now_ms)

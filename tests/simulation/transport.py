@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from replication.lifecycle import LifecycleState, RegistrationRefused
+from runtime.deferred import Deferred
 from tests.simulation import metadata_fetch
+from tests.simulation.active import ActiveController, Answer
 from tests.simulation.broker import Process
 from tests.simulation.controller import Controller
 from tests.simulation.disk import Disk
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import CONTROLLER, Exchange, Network, Route
+from tests.simulation.own_controller import OwnController
 
 OBSERVE, LIFE, ISR, FETCH, OFFSETS, ASSIGN = "observe", "life", "isr", "fetch", "offsets", "assign"
 #: Requests of coordinators to other brokers.
@@ -28,6 +31,7 @@ class Config(NamedTuple):
       may have changed meanwhile (KAFKA-18723).
     - `transactions`: the protocol of producers with transactions, 1 or 2 (KIP-890); 0 without coordinators. With them
       the last two partitions are those of the coordinators.
+    - `own_controller`: pybroker's own controller is active, instead of the reference.
     """
 
     brokers: int = 3
@@ -37,6 +41,11 @@ class Config(NamedTuple):
     two_steps: tuple[str, ...] = ()
     reads_late: bool = False
     transactions: int = 0
+    own_controller: bool = False
+
+
+def _controller_of(config: Config) -> type[ActiveController]:
+    return OwnController if config.own_controller else Controller
 
 
 class Transport:
@@ -47,7 +56,7 @@ class Transport:
         self.now_ms = 0
         self.checks = checks
         self.network = Network()
-        self.controller = Controller(config.min_isr, self.checks)
+        self.controller: ActiveController = _controller_of(config)(config.min_isr, self.checks)
         self.disks = {each: Disk(each, self.checks) for each in range(1, config.brokers + 1)}
         self.processes: dict[int, Process] = {}
         self.paused: set[int] = set()
@@ -71,11 +80,12 @@ class Transport:
 
     def can_go(self, route: Route, exchange: Exchange) -> bool:
         """Whether a step would move this exchange."""
-        if route.target != CONTROLLER and not self.stalled.isdisjoint((route.source, route.target)):
+        source, _, target = route
+        if self.stalled and target != CONTROLLER and not self.stalled.isdisjoint((source, target)):
             return False
         if exchange.response is not None:
             return self._may_return(route, exchange)
-        return self.network.passes(route.source, route.target) and route.target not in self.paused
+        return (source, target) not in self.network.cut and target not in self.paused
 
     def matters(self, route: Route, each: Exchange) -> bool:
         """Whether something would happen: an idle follower's fetch and an idle observer's wait."""
@@ -85,27 +95,27 @@ class Transport:
             return True
         if route.kind == OBSERVE:
             process, controller = self.processes[route.source], self.controller
-            observer, log = process.observer, process.disk.metadata
-            return (observer.leader_epoch, observer.high_watermark, log.log_end_offset) != (
-                controller.epoch,
-                controller.committed,
-                controller.log.log_end_offset,
+            observer = process.observer
+            return (
+                observer.high_watermark != controller.committed
+                or observer.leader_epoch != controller.epoch
+                or process.disk.metadata.log_end_offset != controller.log.log_end_offset
             )
         if route.kind == FETCH:
             target = self.processes.get(route.target)
             request = each.request
             return (
                 target is None
+                or self.network.seen.get(route) != target.leaders.version
                 or bool(request.topics)
                 or bool(request.forgotten_topics_data)
-                or self.network.seen.get(route) != target.leaders.version
             )
         return True
 
     def _may_return(self, route: Route, exchange: Exchange) -> bool:
         return (
             exchange.after <= self.controller.committed
-            and self.network.passes(route.target, route.source)
+            and (route.target, route.source) not in self.network.cut
             and route.source not in self.paused
         )
 
@@ -143,15 +153,19 @@ class Transport:
         if kind == OBSERVE:
             exchange.response = metadata_fetch.answer(controller, request)
             return
+        answer: Answer
         if kind == ISR:
-            exchange.response = controller.alter_partition(request)
+            answer = controller.alter_partition(request)
         elif kind == ASSIGN:
-            exchange.response = controller.assign_directories(request)
+            answer = controller.assign_directories(request)
         elif hasattr(request, "incarnation_id"):
-            exchange.response = controller.register(request, self.now_ms)
+            answer = controller.register(request, self.now_ms)
         else:
-            exchange.response = controller.heartbeat(request, self.now_ms)
-        exchange.after = controller.log.log_end_offset
+            answer = controller.heartbeat(request, self.now_ms)
+        if isinstance(answer, Deferred):
+            exchange.wait_for(answer)
+        else:
+            exchange.response, exchange.after = answer, controller.log.log_end_offset
 
     def _return(self, route: Route, exchange: Exchange) -> None:
         """The response arrives."""

@@ -285,15 +285,16 @@ class World(Transport):
 
     def unclean(self) -> bool:
         """unclean.leader.election.enable, from now on."""
-        self.controller.unclean_allowed = True
-        self.controller.elect_unclean()
+        self.controller.allow_unclean()
         return True
 
     def attach(self) -> None:
         """Make what cannot be copied with a cluster that runs."""
+        self.controller.start()
 
     def detach(self) -> None:
         """Drop what `attach` makes."""
+        self.controller.stop()
 
     # -- the end of all faults ---------------------------------------------------------------------------------------
 

@@ -80,6 +80,7 @@ class CoordinatedWorld(World):
 
     def attach(self) -> None:
         """Give the brokers that run their coordinators."""
+        super().attach()
         watch()
         for process in self.processes.values():
             self._began(process)
@@ -87,6 +88,7 @@ class CoordinatedWorld(World):
             self._pump(broker_id)
 
     def detach(self) -> None:
+        super().detach()
         for process in self.processes.values():
             process.leaders.member = None
 
