@@ -124,6 +124,11 @@ class RetentionHolds:
         for gone in [each for each in self._states if each.closed]:
             del self._states[gone]
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether there are any."""
+        return bool(self._readers)
+
     def warn_if_close(self, partition_log: PartitionLog, now_ms: int) -> None:
         """Warn if retention is close to readers. Call it before retention is applied."""
         if not self._readers or partition_log.closed or not partition_log.directory.is_online:

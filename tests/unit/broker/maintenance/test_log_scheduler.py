@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.external_readers.holds import RetentionHolds
 from broker.maintenance.log_scheduler import TICK_MS, Background
 from protocol.records.builder import BatchBuilder
 from runtime.clock import Clock
@@ -330,6 +331,8 @@ def test_retention_skips_no_log_opened_meanwhile(tmp_path: Path, monkeypatch: py
     """It opens none itself; unopened ones have their turn in a later round."""
     made = DataBroker(tmp_path)
     made.topic("t", 20)
+    for partition in made.partitions:
+        partition.append(bytearray(batch(b"a", timestamp=made.clock.now_ms())), made.clock.now_ms())
     made.close()
     broker = DataBroker(tmp_path, may_wait=True)
     for index in range(8):
@@ -341,6 +344,27 @@ def test_retention_skips_no_log_opened_meanwhile(tmp_path: Path, monkeypatch: py
     broker.settle()
     assert sorted(looked_at) == [*range(8), 15]
     assert len(broker.logs.unopened) == 11
+    broker.close()
+
+
+@pytest.mark.parametrize(("readers", "expected"), [(False, [3, 150]), (True, list(range(200)))])
+def test_retention_looks_at_empty_logs_for_readers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readers: bool, expected: list[int]
+) -> None:
+    """A large broker has many, and checks them often."""
+    broker = DataBroker(tmp_path)
+    broker.topic("t", 200)
+    for index in (3, 150):
+        partition = broker.partitions.get("t", index)
+        assert partition is not None
+        partition.append(bytearray(batch(b"a", timestamp=broker.clock.now_ms())), broker.clock.now_ms())
+    looked_at: list[int] = []
+    monkeypatch.setattr(broker.logs, "retention_task", lambda log, now_ms: looked_at.append(log.partition))
+    monkeypatch.setattr(RetentionHolds, "has_readers", readers)
+    done = broker.background.retain()
+    broker.settle()
+    assert done.done
+    assert sorted(looked_at) == expected
     broker.close()
 
 
