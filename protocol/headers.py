@@ -91,5 +91,7 @@ def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes
 
 def decode_response_header(api: Api, version: int, frame: ReadBuffer) -> tuple[int, int]:
     """Return (correlation id, position of the body). Raises ProtocolError."""
+    if len(frame) > _CORRELATION_ID.size and not frame[_CORRELATION_ID.size] and api.response_header_version(version):
+        return _CORRELATION_ID.unpack_from(frame)[0], _CORRELATION_ID.size + 1  # no tagged fields, as nearly always
     header, position = RESPONSE_HEADER.decode(api.response_header_version(version), frame)
     return header.correlation_id, position

@@ -219,6 +219,8 @@ class Fetcher:
 
     def resetting(self) -> list[tuple[PartitionKey, Followed]]:
         """Return the partitions that need the leader's LATEST offset, or its EARLIEST one if `reset_at_start`."""
+        if not self._resetting:
+            return []
         found = [(key, self.partitions[key]) for key in sorted(self._resetting) if key in self.partitions]
         resetting = [(key, each) for key, each in found if each.phase is Phase.RESETTING]
         self._resetting = {key for key, _ in resetting}
