@@ -1,11 +1,6 @@
 package kafka.server;
 
 import java.io.File;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetSocketAddress;
-import java.net.Socket;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -15,14 +10,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
-import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
@@ -48,22 +39,19 @@ import scala.jdk.javaapi.CollectionConverters;
  * test gives the broker. Only the image of the metadata log is in this JVM, for tests that look at it.
  */
 public class BrokerServer extends EmptyBroker {
-    private static final long START_MS = 120_000;
-
     private final SharedServer sharedServer;
     private final KafkaConfig config;
-    private final Map<String, Integer> ports = new ConcurrentHashMap<>();
+    private final NodeProcess process;
     private volatile SharedServer observer;
-    private volatile Process process;
     private volatile KRaftMetadataCache metadataCache;
     private volatile boolean shutdown = true;
-    private Path home;
 
     public BrokerServer(SharedServer sharedServer) {
         this.sharedServer = sharedServer;
         this.config = sharedServer.brokerConfig();
         if (config.processRoles().size() > 1)
             throw new TestAbortedException("a member has no controller in its process");
+        this.process = new NodeProcess(sharedServer, config, "broker");
     }
 
     /** The one that follows the metadata log, for tests that wait until a change has arrived. */
@@ -77,11 +65,10 @@ public class BrokerServer extends EmptyBroker {
         if (!shutdown)
             return;
         try {
-            home = Files.createTempDirectory(Path.of(System.getProperty("suites.home")), "broker-" + config.nodeId() + "-");
-            observe();
-            start();
+            observe(process.newHome());
+            process.start();
             shutdown = false;
-            await();
+            process.await(() -> metadataCache.hasAliveBroker(config.nodeId()));
         } catch (Exception e) {
             shutdown();
             throw e instanceof RuntimeException ? (RuntimeException) e : new RuntimeException(e);
@@ -89,7 +76,7 @@ public class BrokerServer extends EmptyBroker {
     }
 
     /** Follow the metadata log in this JVM, with another node id and directory than those of the member. */
-    private void observe() throws Exception {
+    private void observe(Path home) throws Exception {
         Path directory = Files.createDirectories(home.resolve("observed"));
         int id = config.nodeId() + 100_000;
         List<String> known = new ArrayList<>(Files.readAllLines(Path.of(config.logDirs().get(0), "meta.properties")));
@@ -111,110 +98,13 @@ public class BrokerServer extends EmptyBroker {
         observer.loader().installPublishers(List.of(new kafka.server.metadata.KRaftMetadataCachePublisher(metadataCache))).get();
     }
 
-    private void start() throws IOException {
-        Map<String, String> lines = new TreeMap<>();
-        config.originals().forEach((key, value) -> {
-            if (value != null)
-                lines.put(key, text(value));
-        });
-        List<String> listeners = new ArrayList<>();
-        for (Endpoint each : CollectionConverters.asJava(config.listeners())) {
-            int port = ports.computeIfAbsent(each.listener(), name -> port(name, each.port()));
-            String host = each.host() == null ? "" : each.host();
-            listeners.add(each.listener() + "://" + host + ":" + port);
-        }
-        lines.put("listeners", String.join(",", listeners));
-        lines.put("process.roles", "broker");
-        String voters = lines.get("controller.quorum.voters");
-        if (voters != null && voters.contains(":0"))
-            lines.put("controller.quorum.voters", String.join(",", boundVoters()));
-        lines.put("pybroker.legacy.versions", "false");
-        String advertised = lines.get("advertised.listeners");
-        if (advertised != null && advertised.contains(":0"))
-            lines.remove("advertised.listeners");
-        StringBuilder text = new StringBuilder();
-        lines.forEach((key, value) -> text.append(key).append('=').append(value.replace("\\", "\\\\").replace("\n", "\\n")).append('\n'));
-        Path file = home.resolve("server.properties");
-        Files.writeString(file, text);
-        ProcessBuilder builder = new ProcessBuilder(System.getProperty("suites.python"), "-m", "pybroker", file.toString());
-        String jaas = System.getProperty("java.security.auth.login.config");
-        if (jaas != null)
-            builder.environment().put("KAFKA_OPTS", "-Djava.security.auth.login.config=" + jaas);
-        builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(home.resolve("output.txt").toFile()));
-        process = builder.start();
-        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
-    }
-
-    /** Return the addresses of controllers whose ports the harness leaves to the system. */
-    private List<String> boundVoters() {
-        List<String> voters = new ArrayList<>();
-        sharedServer.controllerQuorumVotersFuture().join().forEach((id, address) ->
-            voters.add(id + "@" + address.getHostString() + ":" + address.getPort()));
-        return voters;
-    }
-
-    private static String text(Object value) {
-        if (value instanceof List<?> list)
-            return String.join(",", list.stream().map(String::valueOf).toList());
-        if (value instanceof Class<?> type)
-            return type.getName();
-        if (value instanceof org.apache.kafka.common.config.types.Password password)
-            return password.value();
-        return value.toString();
-    }
-
-    /** Take the port that the harness has chosen for the listener, or any. */
-    private int port(String listener, int wanted) {
-        if (wanted != 0)
-            return wanted;
-        try (ServerSocketChannel channel = sharedServer.socketFactory().openServerSocket(listener, new InetSocketAddress("localhost", 0), 50, 65536)) {
-            return channel.socket().getLocalPort();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
-    }
-
-    private void await() throws Exception {
-        long end = System.currentTimeMillis() + START_MS;
-        while (!(metadataCache.hasAliveBroker(config.nodeId()) && listening())) {
-            if (!process.isAlive())
-                throw new org.apache.kafka.common.KafkaException("the broker ended by itself: " + Files.readString(home.resolve("output.txt")));
-            if (System.currentTimeMillis() > end)
-                throw new RuntimeException("the broker did not start in time: " + Files.readString(home.resolve("output.txt")));
-            Thread.sleep(20);
-        }
-    }
-
-    private boolean listening() {
-        for (int port : ports.values()) {
-            try (Socket socket = new Socket("localhost", port)) {
-                // it answers
-            } catch (IOException e) {
-                return false;
-            }
-        }
-        return true;
-    }
-
     @Override
     public synchronized void shutdown(Duration timeout) {
         shutdown = true;
-        try {
-            if (process != null) {
-                process.destroy();
-                if (!process.waitFor(timeout.toMillis(), TimeUnit.MILLISECONDS)) {
-                    process.destroyForcibly();
-                    process.waitFor();
-                }
-            }
-        } catch (InterruptedException e) {
-            process.destroyForcibly();
-            Thread.currentThread().interrupt();
-        } finally {
-            if (observer != null)
-                observer.stopForBroker();
-            observer = null;
-        }
+        process.stop(timeout);
+        if (observer != null)
+            observer.stopForBroker();
+        observer = null;
     }
 
     @Override
@@ -224,11 +114,7 @@ public class BrokerServer extends EmptyBroker {
 
     @Override
     public void awaitShutdown() {
-        try {
-            process.waitFor();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        process.awaitEnd();
     }
 
     @Override
@@ -240,12 +126,12 @@ public class BrokerServer extends EmptyBroker {
     public BrokerState brokerState() {
         if (!shutdown && process.isAlive())
             return BrokerState.RUNNING;
-        return shutdown && process != null ? BrokerState.SHUTTING_DOWN : BrokerState.NOT_RUNNING;
+        return shutdown && process.hasStarted() ? BrokerState.SHUTTING_DOWN : BrokerState.NOT_RUNNING;
     }
 
     @Override
     public int boundPort(ListenerName listenerName) {
-        return ports.getOrDefault(listenerName.value(), -1);
+        return process.boundPort(listenerName);
     }
 
     /** An object of the JVM that tests look at to see whether a change has arrived: it knows nothing. */

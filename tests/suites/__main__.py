@@ -1,9 +1,10 @@
-"""Run compiled tests of Apache Kafka with members of pybroker: `python -m tests.suites [--kafka] CLASS[#METHOD] ...`.
+"""Run compiled tests of Apache Kafka with members of pybroker: `python -m tests.suites [OPTION] CLASS[#METHOD] ...`.
 
 A JVM runs the tests with their own harnesses and a real controller. `BrokerServer.java` takes the place of Apache
 Kafka's class of that name: it starts a member as a process of its own. Tests with a broker and a controller in one
 node are aborted, because a member has no controller. A test that reads objects of its broker's JVM fails. With --kafka
-the brokers are Apache Kafka's own: a test that fails there, too, says nothing about pybroker.
+the brokers are Apache Kafka's own: a test that fails there, too, says nothing about pybroker. With --own-controller
+the controller is pybroker's, too, and tests with several controllers are aborted.
 
 Maven Central has compiled tests of this release, not of 4.4.0. Reports of JUnit and the output of brokers are in
 `.cache/suites`. Methods with parameters need their types: METHOD(org.apache.kafka.common.test.ClusterInstance).
@@ -73,16 +74,20 @@ def _jars() -> list[Path]:
 
 
 def main(wanted: Sequence[str]) -> int:
-    alone = "--kafka" in wanted
-    wanted = [each for each in wanted if each != "--kafka"]
-    if not wanted:
+    option = next((each for each in wanted if each.startswith("-")), "")
+    wanted = [each for each in wanted if each != option]
+    if not wanted or option not in ("", "--kafka", "--own-controller"):
         print(__doc__)
         return 2
-    jars, classes, brokers = _jars(), HOME / "classes", HOME / "brokers"
+    jars, brokers = _jars(), HOME / "brokers"
     brokers.mkdir(parents=True, exist_ok=True)
-    stand_ins = [] if alone else [classes]
-    if stand_ins:
-        compile_java(sorted(Path(__file__).parent.glob("*.java")), jars, classes)
+    suffix = option.removeprefix("-")
+    stand_ins = []
+    if option != "--kafka":
+        here = Path(__file__).parent
+        sources = [*here.glob("*.java"), *(here.glob("controller/*.java") if option else ())]
+        stand_ins = [HOME / f"classes{suffix}"]
+        compile_java(sorted(sources), jars, stand_ins[0])
     options = [
         *QUICK,
         "-Xmx1500m",
@@ -98,7 +103,7 @@ def main(wanted: Sequence[str]) -> int:
         "--disable-banner",
         "--disable-ansi-colors",
         "--details=testfeed",
-        f"--reports-dir={HOME / ('reports-kafka' if alone else 'reports')}",
+        f"--reports-dir={HOME / f'reports{suffix}'}",
         *selected,
     ]
     main_class = "org.junit.platform.console.ConsoleLauncher"
