@@ -94,7 +94,8 @@ def plan_incremental(
     if kind == ResourceType.BROKER:
         _check_broker_name(config, name)
         changes = {each.key: _after(BROKER_KEYS, current, each, _refuse_broker_operation) for each in alterations}
-        _check_broker(config, name, _merged(current, changes))
+        if not _is_another_broker(config, name):
+            _check_broker(config, name, _merged(current, changes))
     elif kind not in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         raise _invalid_request(f"Unknown resource type {kind}")
     else:
@@ -118,7 +119,8 @@ def plan_replacement(
     changes.update({each.key: each.value for each in values})
     if kind == ResourceType.BROKER:
         _check_broker_name(config, name)
-        _check_broker(config, name, _merged(current, changes))
+        if not _is_another_broker(config, name):
+            _check_broker(config, name, _merged(current, changes))
     elif kind not in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
         raise _invalid_request(f"Unknown resource type {kind}")
     _check(config, image, resource, current, changes)
@@ -221,7 +223,19 @@ def _node_id(name: str) -> int:
         raise _invalid_request(f"Node id must be an integer, but it is: {name}") from None
 
 
+def _is_another_broker(config: BrokerConfig, name: str) -> bool:
+    """Return whether a controller is asked to change the configuration of a broker other than itself.
+
+    That broker has checked the values before it forwarded them. Like Kafka's, the controller cannot check them.
+    """
+    return bool(name) and (config.is_controller or config.is_combined) and _node_id(name) != config.node_id
+
+
 def _check_broker_name(config: BrokerConfig, name: str) -> None:
+    if _is_another_broker(config, name):
+        if _node_id(name) < 0:
+            raise _invalid_request("Invalid negative broker ID.")
+        return
     if name and (node_id := _node_id(name)) != config.node_id:
         why = ", a worker that has the configuration of the first one" if config.is_own_id(node_id) else ""
         raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
@@ -232,7 +246,7 @@ def pending_checks(
 ) -> list[Check]:
     """Return further checks that have to pass before the changes are made."""
     kind, name = resource
-    if kind != ResourceType.BROKER:
+    if kind != ResourceType.BROKER or _is_another_broker(config, name):
         return []
     texts = _merged(image.config(kind, name), changes)
     return (

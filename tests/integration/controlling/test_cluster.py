@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.integration.controlling.own_controller import CONTROLLER, QUIET, SESSION_MS, OwnCluster
 from tests.support.eventually import eventually
@@ -133,6 +133,24 @@ def test_the_quorum_has_the_members_as_observers(cluster: OwnCluster) -> None:
     before = found.high_watermark
     eventually(lambda: cluster.quorum().high_watermark > before)
     eventually(lambda: all(each.log_end_offset > before for each in cluster.quorum().observers))
+
+
+def test_a_broker_gets_a_configuration_of_its_own(cluster: OwnCluster) -> None:
+    """Tools change it for the throttle of a reassignment: the broker forwards it to the controller."""
+    rate = "leader.replication.throttled.rate"
+    wanted = ConfigResource(ConfigResource.Type.BROKER, "2")
+    wanted.add_incremental_config(ConfigEntry(rate, "12345", incremental_operation=AlterConfigOpType.SET))
+    admin = AdminClient({**QUIET, "bootstrap.servers": cluster.bootstrap})
+    for future in admin.incremental_alter_configs([wanted]).values():
+        future.result(60)
+
+    def value(broker: int) -> str | None:
+        (future,) = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, str(broker))]).values()
+        found = future.result(60).get(rate)
+        return None if found is None else found.value
+
+    eventually(lambda: value(2), equal_to="12345", timeout_s=60)
+    assert value(1) is None
 
 
 def test_a_controller_that_was_paused_fences_nobody(cluster: OwnCluster) -> None:

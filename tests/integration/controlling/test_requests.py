@@ -9,6 +9,7 @@ import pytest
 
 from controller.metadata_log import TOPIC, TOPIC_ID
 from controller.metadata_snapshot import parse_snapshot
+from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
 from protocol.framing import SIZE_BYTES, frame
 from protocol.headers import decode_response_header, encode_request_header
@@ -17,6 +18,11 @@ from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.envelope import ENVELOPE
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
 from protocol.messages.produce import PRODUCE
 from protocol.messages.update_raft_voter import UPDATE_RAFT_VOTER
 from protocol.primitives import ZERO_UUID
@@ -223,3 +229,14 @@ def test_refused_envelopes(client: WireClient) -> None:
 def test_requests_of_clients_are_not_served(controller: OwnController) -> None:
     with WireClient(HOST, controller.port) as client, pytest.raises(Closed):
         client.call(PRODUCE, 9, acks=1, timeout_ms=1000, topic_data=[])
+
+
+@pytest.mark.parametrize(
+    ("broker", "code"), [("7", ErrorCode.NONE), ("-1", ErrorCode.INVALID_REQUEST), ("x", ErrorCode.INVALID_REQUEST)]
+)
+def test_configurations_of_brokers_are_recorded(client: WireClient, broker: str, code: ErrorCode) -> None:
+    """Brokers forward the changes that they have checked, and tools send some to the controller themselves."""
+    change = AlterableConfig(name="leader.replication.throttled.rate", config_operation=0, value="1000")
+    resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name=broker, configs=[change])
+    answer = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
+    assert [each.error_code for each in answer.responses] == [code]
