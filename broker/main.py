@@ -47,7 +47,15 @@ For programs that start a broker, such as tests:
   --until-stdin-ends    end cleanly when standard input ends: if it is a pipe, the broker ends with the program that
                         started it
   --control             with --ephemeral: the same, and take commands from standard input until then, with answers on
-                        standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)"""
+                        standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)
+
+Several brokers and their controller, each a process on loopback, without FILE; --override is for all of them:
+
+  --brokers COUNT       start so many, and print a line on standard output for each, as --print-json
+  --racks RACK,...      broker.rack of the brokers in turn
+  --directory DIR       keep their data there; without it, it is removed at the end
+
+With --brokers, --control also takes commands that kill, suspend and restart nodes, and move leaders."""
 
 #: End with 1 instead of 2, as kafka-server-start does. It is for that script (pybroker/kafka_home), not for people.
 KAFKA_EXIT_CODES = "--kafka-exit-codes"

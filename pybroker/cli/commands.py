@@ -85,6 +85,7 @@ SYNONYMS = {"broker": "serve", "run": "serve", "server": "serve", "start": "serv
 _HEAD = """\
 usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
        pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [--control] [...]
+       pybroker serve --brokers COUNT [--racks RACK,...] [--directory DIR] [--control] [...]
        pybroker serve [CONFIG] --daemon [--pid-file FILE] [--log-file FILE] [...]
        pybroker COMMAND [...]
 

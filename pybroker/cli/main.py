@@ -93,6 +93,10 @@ def _serve(arguments: list[str]) -> NoReturn:
         from pybroker.cli.daemon import start
 
         end(partial(start, arguments))
+    if any(each.partition("=")[0] == "--brokers" for each in arguments) and not {"-h", "--help"} & set(arguments):
+        from pybroker.cli.serve_cluster import main as serve_cluster
+
+        end(partial(serve_cluster, arguments))
     _enter_engine("broker.main", arguments)
     from importlib import import_module
 

@@ -49,6 +49,7 @@ class ClusterBroker(Broker):
 
     Attributes:
         node_id: its `node.id`, and its index in `Cluster.brokers`.
+        rack: its `broker.rack`; None without one.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ClusterBroker(Broker):
     ) -> None:
         super().__init__({**config, "node.id": node_id}, directory=directory, start_timeout_s=start_timeout_s)
         self.node_id = node_id
+        self.rack = self._config.get("broker.rack")
 
     def fork(self, config: Mapping[str, object] = NOTHING) -> Broker:
         """Raise BrokerError: a copy would be another broker with the same id."""

@@ -35,6 +35,7 @@ class Node:
         self._start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[str] | None = None
         self._listeners: dict[str, str] = {}
+        self._announcement: dict[str, object] = {}
         self._log_before = 0
         self._is_suspended = False
 
@@ -46,6 +47,11 @@ class Node:
         if not self._listeners:
             raise BrokerError(f"the {self._noun} has not been started")
         return self._listeners
+
+    @property
+    def announcement(self) -> Mapping[str, object]:
+        """Return what `--print-json` says of the last start: addresses, process id, data directory."""
+        return self._announcement
 
     @property
     def is_running(self) -> bool:
@@ -169,6 +175,7 @@ class Node:
             reason = self.log[self._log_before :].strip() or f"not up within {self._start_timeout_s} s"
             self._remove()
             raise BrokerError(f"the {self._noun} did not start:\n{reason}")
+        self._announcement = json.loads(line)
         self._listeners = json.loads(line)["listeners"]
 
     def _command(self) -> list[str]:
