@@ -90,7 +90,7 @@ def test_controller_listeners_are_not_for_clients() -> None:
 
 
 def test_several_workers_open_no_controller_listener() -> None:
-    """They are a node alone. One notice says so."""
+    """They are a node alone, with one notice."""
     config = load(overrides={**COMBINED, "num.workers": "2"})
 
     assert not config.is_combined

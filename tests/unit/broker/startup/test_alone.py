@@ -29,5 +29,5 @@ def test_in_sync_replicas_elsewhere_are_refused() -> None:
 
 @pytest.mark.parametrize(("replicas", "isr"), [((1,), (1,)), ((1, 2), (1,)), ((2, 3), (2, 3))])
 def test_others_are_served(replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
-    """Of a partition of which this node has no replica, it serves nothing."""
+    """This node serves nothing of a partition without a replica here."""
     check_alone(LOG, image(replicas, isr), 1)
