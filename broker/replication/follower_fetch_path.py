@@ -47,7 +47,7 @@ _READ_UNCOMMITTED = 0
 _Answer: TypeAlias = "bytes | list[Chunk]"
 
 
-#: What a fetch has found in a partition: its key in the session, what is wanted, the partition, its log, the follower,
+#: A partition as a fetch has read it: its key in the session, the request for it, the partition, its log, the follower,
 #: the records and their size, and the high watermark, the last stable offset and the log start offset, as they were
 #: before the fetch counted.
 _Read: TypeAlias = (

@@ -321,6 +321,42 @@ def test_a_lost_connection_ends_the_wait(follower: Follower) -> None:
         assert not len(each.purgatory)
 
 
+def test_records_outside_of_the_page_cache_are_read_first(
+    follower: Follower, attempts: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower.settle()
+    follower.fetch()
+    monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
+    del attempts[:]
+    follower.do(append(1, size=20_000))
+    assert not follower.waits
+    follower.do(append(1, size=20_000))
+    follower.fetch()
+    assert not follower.waits
+    assert len(attempts) == 3  # two of the fast path, which leaves both fetches to it, and one of the other leader
+    assert follower.offsets[1] == 2
+
+
+def test_other_clients_are_refused(follower: Follower, attempts: list[bool]) -> None:
+    allowed = True
+    guard = SimpleNamespace(
+        asking=lambda operation, kind: lambda connection, name: allowed,
+        replica_reader=lambda ctx: lambda topic: allowed,
+    )
+    for each in follower.leaders:
+        each.guard = guard  # type: ignore[assignment]
+        each.fetch_services = each.fetch_services._replace(guard=guard)
+    follower.settle()
+    del attempts[:]
+    follower.fetch(0)
+    assert len(attempts) == 1  # of the leader without a fast path
+    allowed = False
+    follower.fetch(0)
+    follower.fetch(0)
+    [topic] = FETCH.response.decode(VERSION, follower.leaders[0].answers[-1], 9)[0].responses
+    assert {each.error_code for each in topic.partitions} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
 # -- random histories ------------------------------------------------------------------------------------------------
 
 
