@@ -148,15 +148,15 @@ def test_a_single_nodes_directory_and_back(tmp_path: Path, in_order: bool) -> No
             broker.kill()
 
     home = tmp_path / "1"
-    single = OurBroker(home)
-    admin = AdminClient({**QUIET, "bootstrap.servers": single.bootstrap})
-    admin.create_topics([NewTopic("orders", 1)])["orders"].result(60)
-    produce(single, "orders", range(100))
-    consumer = Consumer({**QUIET, "bootstrap.servers": single.bootstrap, "group.id": "shop"})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 70)], asynchronous=False)
-    consumer.close()
-    properties = (home / "logs" / "meta.properties").read_text()
-    end(single)
+    with OurBroker(home) as single:
+        admin = AdminClient({**QUIET, "bootstrap.servers": single.bootstrap})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(60)
+        produce(single, "orders", range(100))
+        consumer = Consumer({**QUIET, "bootstrap.servers": single.bootstrap, "group.id": "shop"})
+        consumer.commit(offsets=[TopicPartition("orders", 0, 70)], asynchronous=False)
+        consumer.close()
+        properties = (home / "logs" / "meta.properties").read_text()
+        end(single)
     with CombinedBroker(home, {"replica.lag.time.max.ms": "2000"}) as combined:
         assert stored(combined, "orders", 100) == list(range(100))
         assert committed(combined) == 70
