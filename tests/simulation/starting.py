@@ -51,7 +51,7 @@ def _started(config: Config) -> bytes:
     return kept.getvalue()
 
 
-#: What all copies share, by the number that stands for it: values that never change.
+#: Values that never change, by the number that stands for each in all copies.
 _shared: list[Any] = []
 _numbers: dict[Any, int] = {}
 _VALUES = (Api, BrokerState, Config, Endpoint, EpochEnd, PartitionRegistration, Route, TopicId, Written)
