@@ -16,7 +16,7 @@ from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
 #: They take at most a minute of CPU. Larger numbers: `make simulate`.
-SCHEDULES = scaled(6_000)
+SCHEDULES = scaled(4_500)
 ROOT = Path(__file__).parents[2]
 
 
