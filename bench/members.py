@@ -1,4 +1,4 @@
-"""Compare one node with several members of a cluster on this machine: `python -m bench members [--members 2] [--loads ...]`.
+"""Compare one node with several members of a cluster on this machine: `python -m bench members [--members 2]`.
 
 The loads are those of `compare`; topics have one replica. Each member has a generator with the clients of the
 partitions that it leads. Where the machine has more cores than members, the brokers get the first ones and the load the

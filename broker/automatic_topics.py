@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TopicCreator(Protocol):
-    """Creates topics by the rules for internal and automatic ones: the controller, or its proxy in a worker."""
+    """Creates topics by the rules for internal and automatic ones: the controller, or the way to it."""
 
     def auto_create(
         self, names: Iterable[str], admit: Admit = unlimited, configs: Mapping[str, str] = NO_CONFIGS

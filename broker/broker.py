@@ -1,7 +1,4 @@
-"""Broker: the parts that each process of a broker has, and how it starts and stops.
-
-The process that a user starts is a `MainProcess`, which has the controller and the coordinators, too. With num.workers
-above 1 the other processes are `Worker`s (broker/workers).
+"""Broker: the parts that each broker has, and how it starts and stops. A node alone is a `MainProcess`.
 
 Start: bind the ports first, so that a taken port stops the start before any file is touched. Then open the node's data,
 create the parts that need it, and accept clients. Stop: accept no more clients, send the last answers, write everything
@@ -32,7 +29,6 @@ from broker.network.server import Server
 from broker.observability.loop_watch import LoopWatch
 from broker.observability.metrics.serving import bind_endpoint
 from broker.process.descriptors import raise_limit, share_out
-from broker.process.placement import MAIN
 from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
@@ -47,7 +43,7 @@ from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
 from broker.service_wiring import process_services, share_services
-from broker.services import MainServices, MemberServices, Services, ServiceTable, ShareServices, WorkerServices
+from broker.services import MainServices, MemberServices, Services, ServiceTable, ShareServices
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
@@ -75,7 +71,7 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
-    from broker.observability.metrics.observed import MainParts, WorkerCounts
+    from broker.observability.metrics.observed import MainParts
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
     from broker.startup.opened_data import OpenedData
@@ -92,12 +88,11 @@ _HANDSHAKE_THREADS = 2
 
 
 class Broker(ABC):
-    """One process of a broker. Everything in it belongs to the event loop's thread.
+    """The process of a broker. Everything in it belongs to the event loop's thread.
 
     `start` sets the attributes that need the node's data: those that are declared here.
     """
 
-    number = 0  # the worker's number; 0 is the main process
     #: Creates the attempts of fetches.
     fetch_attempt: Callable[..., FetchAttempt] = FetchAttempt
     logs: LogManager
@@ -152,8 +147,6 @@ class Broker(ABC):
         self.appends = AppendScheduler(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
-        #: The ports of all workers by listener, if there are several workers.
-        self.ports: Mapping[str, tuple[int, ...]] = {}
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING
@@ -164,14 +157,9 @@ class Broker(ABC):
         self._stopping = False
 
     @property
-    def supervisor(self) -> WorkerCounts | None:
-        """The other workers, if there are any."""
-        return None
-
-    @property
-    def main_parts(self) -> MainParts | None:
-        """The parts that only the main process has; None in a worker."""
-        return None
+    @abstractmethod
+    def main_parts(self) -> MainParts:
+        """The parts that metrics describe: the controller, the coordinators and the replicas."""
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -224,7 +212,7 @@ class Broker(ABC):
 
     def _endpoints(self) -> AdvertisedEndpoints:
         """Return the addresses that clients get."""
-        return AdvertisedEndpoints(self.config, self.metadata, self.ports)
+        return AdvertisedEndpoints(self.config, self.metadata)
 
     @abstractmethod
     def _wire(self) -> None:
@@ -237,39 +225,39 @@ class Broker(ABC):
 
     @cached_property
     def partition_appends(self) -> PartitionAppends:
-        """Appends of the broker's own batches to the partitions of this process; few brokers need it."""
+        """Appends of the broker's own batches to its own partitions; few brokers need it."""
         from broker.coordinators.share.own_appends import PartitionAppends
 
         return PartitionAppends(self.partitions, self.appends, self.durability, self.clock)
 
     @property
-    @abstractmethod
     def own_appends(self) -> OwnAppends:
-        """Appends of the broker's own batches to the partitions of all processes."""
+        """Appends of the broker's own batches to the partitions of all brokers."""
+        return self.partition_appends
 
     @abstractmethod
-    def _own_services(self) -> MainServices | WorkerServices | MemberServices:
+    def _own_services(self) -> MainServices | MemberServices:
         """Return the services of this kind of process that handlers may need."""
 
     @abstractmethod
     async def _open(self, listeners: list[Listener]) -> None:
-        """Start the parts, and accept clients, now or once the other processes are ready, too."""
+        """Start the parts, and accept clients, now or once the controllers let this broker serve."""
 
-    def _wire_data(self, data: OpenedData, seen_id: int) -> None:
-        """Create the parts that serve partitions. Clients see the partitions at the broker `seen_id`."""
+    def _wire_data(self, data: OpenedData) -> None:
+        """Create the parts that serve partitions."""
         config, clock = self.config, self.clock
         self.logs = data.logs
         self.directory_ids = data.directory_ids
         self.missing = data.missing
         self.background = Background(data.logs, config, self.loop, self.timers, clock)
         self.durability = FlushDurability(self.background)
-        holds, logs_problems = self.background.holds, self.number == MAIN
-        self.queries = follow_queries(config, holds, self.loop, self.timers, logs_problems=logs_problems)
-        follow_archives(config, data.logs, holds, self.loop, self.timers, logs_problems=logs_problems)
+        holds = self.background.holds
+        self.queries = follow_queries(config, holds, self.loop, self.timers)
+        follow_archives(config, data.logs, holds, self.loop, self.timers)
         self.opening = LogOpening(data.logs, self.loop, self.timers)
         self.cleaner = Cleaner(data.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(
-            data.logs, seen_id, clock, self.purgatory.check_soon, data.missing, self.opening.may_open
+            data.logs, config.node_id, clock, self.purgatory.check_soon, data.missing, self.opening.may_open
         )
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
@@ -306,7 +294,7 @@ class Broker(ABC):
         self.cleaner.start()
         self.moves.start()
 
-    async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
+    async def _abandon(self, listeners: list[Listener]) -> None:
         """Close everything that a failed start has opened."""
         for listener in listeners:
             listener.close()
@@ -314,7 +302,7 @@ class Broker(ABC):
         self.server.close()
         self.workers.close()
         if self._data is not None:
-            await self._close_data(self._data, mark_clean)
+            await self._close_data(self._data)
         self._close_pools()
 
     # -- stop ----------------------------------------------------------------------------------------------------------
@@ -343,12 +331,12 @@ class Broker(ABC):
         self.server.close()
         self.workers.close()
 
-    async def _close(self, *, mark_clean: bool = True) -> None:
+    async def _close(self) -> None:
         assert self._data is not None
-        await self._close_data(self._data, mark_clean)
+        await self._close_data(self._data)
         self._close_pools()
 
-    async def _close_data(self, data: OpenedData, mark_clean: bool) -> None:
+    async def _close_data(self, data: OpenedData) -> None:
         self._stopping = True
         if hasattr(self, "moves"):  # the last of these parts
             self.cleaner.close()
@@ -357,7 +345,7 @@ class Broker(ABC):
             self.background.stop()
             await asyncio.sleep(0)  # results of the thread are applied by calls on the loop
         # In a thread: a flush may take long, and the loop must handle a second signal meanwhile.
-        await self.loop.run_in_executor(None, data.close, self.clock.now_ms(), mark_clean)
+        await self.loop.run_in_executor(None, data.close, self.clock.now_ms())
 
     def _close_pools(self) -> None:
         self.handshakes.close()
@@ -367,12 +355,6 @@ class Broker(ABC):
             self.endpoint.close()
 
     # -- failures ------------------------------------------------------------------------------------------------------
-
-    def fail_directory(self, path: str, reason: str) -> None:
-        """Take a log directory offline that has failed for another process of this broker."""
-        for directory in self.logs.directories:
-            if directory.path == path:
-                directory.fail(reason)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """React to a log directory that has just gone offline."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.access.authentication.listeners import authenticate
@@ -22,8 +21,6 @@ from broker.network.settings import configure
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
-from broker.service_wiring import share_services
-from broker.services import ShareServices
 from config import BrokerConfig
 from runtime.clock import Clock
 from storage.log.directory import LogDirectory
@@ -31,7 +28,6 @@ from storage.log.directory import LogDirectory
 if TYPE_CHECKING:
     from broker.access.authentication.delegation_tokens import DelegationTokens
     from broker.console.process import Console
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.share.states import AllShareStates
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.observability.telemetry.subscriptions import ClientMetrics
@@ -65,9 +61,8 @@ class CoordinatorProcess(Broker):
         """The addresses on which the broker listens, for log lines."""
         return [f"{each.name}://{address}" for each in self.server.listeners for address in each.addresses]
 
-    @abstractmethod
     def interrupt(self) -> None:
-        """Make a start that waits for other processes raise StartInterrupted. Does nothing otherwise."""
+        """Make a start that waits for other nodes raise StartInterrupted. A node alone waits for none."""
 
     # -- coordinators --------------------------------------------------------------------------------------------------
 
@@ -98,14 +93,6 @@ class CoordinatorProcess(Broker):
     def _share_states(self) -> AllShareStates:
         """Return the states of all share-partitions. `share_coordinator` stores those of this broker."""
         return self.share_coordinator
-
-    @property
-    def own_appends(self) -> OwnAppends:
-        return self.partition_appends
-
-    @cached_property
-    def shares(self) -> ShareServices:
-        return share_services(self.services, self.share_states, lambda: self.own_appends, self.dead_letter_counts)
 
     def _start_coordinators(self) -> None:
         self.share_coordinator.start()

@@ -185,8 +185,6 @@ def _serve(arguments: Arguments) -> int:
     for line in config.notices:
         log.info("%s", line)
 
-    if arguments.control and config.num_workers > 1:
-        print("pybroker: --control: with num.workers=1 only: the others have clocks of their own", file=sys.stderr)
         return _WRONG
 
     from broker.lifecycle import run

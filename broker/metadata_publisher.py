@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from broker.metadata_cache import MetadataCache
-from broker.process.placement import MAIN, worker_of
 from broker.replicas.partitions import Partitions
 from config import BrokerConfig
 from metadata.delta import Delta
@@ -38,7 +37,6 @@ class MetadataPublisher:
         partitions: those that this process hosts.
         directory_ids: ids of the log directories, by path.
         call_soon: calls a function in the loop's next turn.
-        worker: the number of this process, where there are several.
     """
 
     def __init__(
@@ -49,7 +47,6 @@ class MetadataPublisher:
         placements: Placements,
         directory_ids: Mapping[str, bytes],
         call_soon: Callable[[Callable[[], None]], object],
-        worker: int = MAIN,
     ) -> None:
         self._cache = cache
         self._config = config
@@ -57,7 +54,6 @@ class MetadataPublisher:
         self._recorder = placements
         self._directory_ids = directory_ids
         self._call_soon = call_soon
-        self._worker = worker
         self._failed_directories: set[bytes] = set()
         self._unhosted: deque[tuple[bytes, int]] = deque()
         self._await_hosting: list[Deferred[None]] = []
@@ -164,9 +160,6 @@ class MetadataPublisher:
         registration = topic.partitions[index]
         node_id = self._config.node_id
         if node_id not in registration.replicas:
-            return
-        if worker_of(topic.name, index, self._config.num_workers) != self._worker:
-            self._partitions.note_remote(topic.name, topic.topic_id, index)
             return
         directory = registration.directory_of(node_id)
         partition = self._partitions.create(

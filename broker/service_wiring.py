@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from broker.replicas.current_leaders import CurrentLeaders
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
-from broker.replicas.worker_view import WorkerView
 from broker.services import Services, ShareServices
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class ProcessParts(Protocol):
 
     @property
     def markers(self) -> MarkerWriter:
-        """Writes the markers of transactions to the partitions of all processes."""
+        """Writes the markers of transactions to the partitions of all brokers."""
 
 
 def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Services:
-    """Return the services of every process that handlers may need."""
-    view = WorkerView(parts.config, parts.metadata, parts.partitions)
+    """Return the services of every broker that handlers may need."""
+    leaders = CurrentLeaders(parts.config.node_id, parts.metadata, parts.partitions)
     conversion = ConversionServices(parts.appends, parts.conversions, parts.offload, parts.workers, parts.clock)
     fetches = FetchServices(
         parts.config,
@@ -82,7 +82,7 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         parts.guard,
         parts.offload,
         endpoints,
-        view,
+        leaders,
         conversion,
         parts.fetch_attempt,
     )
@@ -95,7 +95,7 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         served_apis=parts.dispatcher.served,
         identity=parts.identity,
         endpoints=endpoints,
-        client_view=view,
+        current_leaders=leaders,
         guard=parts.guard,
         metadata=parts.metadata,
         features=parts.features,
@@ -148,6 +148,6 @@ def share_services(
     )
     return ShareServices(
         share_partitions=shares,
-        share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.client_view),
+        share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.current_leaders),
         share_fetches=ShareFetchServices(every.clock, every.purgatory, every.time_look_ups, every.partitions, shares),
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.current_leaders import CurrentLeaders
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
     from broker.replicas.fetch_attempt import FetchServices
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
-    from broker.requests.client_view import ClientView
     from broker.requests.forwarding import RequestForwarder
     from broker.requests.served_api import ServedApi
     from config import BrokerConfig
@@ -65,7 +65,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     served_apis: Mapping[int, ServedApi]
     identity: BrokerIdentity
     endpoints: AdvertisedEndpoints
-    client_view: ClientView
+    current_leaders: CurrentLeaders
     #: None without an authorizer.
     guard: Guard | None
 
@@ -104,12 +104,6 @@ class MainServices(msgspec.Struct, frozen=True, kw_only=True):
     end_offsets: EndOffsets
 
 
-class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
-    """The other services of a worker: a forwarder of requests to the main process."""
-
-    forwarder: RequestForwarder
-
-
 class MemberServices(msgspec.Struct, frozen=True, kw_only=True):
     """The other services of a broker whose controllers are other nodes: coordinators, and the way to the controller."""
 
@@ -138,7 +132,7 @@ class ServiceTable(Mapping[str, object]):
     """The services of a process by name. `shares` returns those of share groups, which few brokers need."""
 
     def __init__(
-        self, every: Services, own: MainServices | WorkerServices | MemberServices, shares: Callable[[], ShareServices]
+        self, every: Services, own: MainServices | MemberServices, shares: Callable[[], ShareServices]
     ) -> None:
         self._ready = {name: getattr(part, name) for part in (every, own) for name in part.__struct_fields__}
         self._shares = shares

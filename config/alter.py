@@ -130,7 +130,7 @@ def plan_replacement(
 def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
     """Return the changes of logger levels (KIP-412), which are not part of the metadata. Raises Refusal."""
     _check_request(alterations, values_optional=True)
-    if not config.is_own_id(_node_id(name)):  # the levels are the same in all workers
+    if _node_id(name) != config.node_id:
         raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")
     changes: Changes = {}
     for each in alterations:
@@ -236,9 +236,8 @@ def _check_broker_name(config: BrokerConfig, name: str) -> None:
         if _node_id(name) < 0:
             raise _invalid_request("Invalid negative broker ID.")
         return
-    if name and (node_id := _node_id(name)) != config.node_id:
-        why = ", a worker that has the configuration of the first one" if config.is_own_id(node_id) else ""
-        raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
+    if name and _node_id(name) != config.node_id:
+        raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}")
 
 
 def pending_checks(

@@ -144,15 +144,6 @@ class BrokerConfig:
         return self.get_int("node.id")
 
     @property
-    def num_workers(self) -> int:
-        """The number of processes that serve clients."""
-        return self.get_int("num.workers")
-
-    def is_own_id(self, node_id: int) -> bool:
-        """Return whether a process of this broker has that id."""
-        return 0 <= node_id - self.node_id < self.num_workers
-
-    @property
     def is_member(self) -> bool:
         """Whether the controllers of this broker are other nodes."""
         return self.get_list("process.roles") == ("broker",)
@@ -166,7 +157,7 @@ class BrokerConfig:
     def is_combined(self) -> bool:
         """Whether this node is a broker and the controller of a cluster: it opens the controller listeners, too."""
         roles = self.get_list("process.roles")
-        return {"broker", "controller"}.issubset(roles) and bool(self.listening.controllers) and self.num_workers == 1
+        return {"broker", "controller"}.issubset(roles) and bool(self.listening.controllers)
 
     @property
     def rack(self) -> str | None:
@@ -188,7 +179,7 @@ class BrokerConfig:
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """The controller listeners. Several workers (`num.workers`) do not open them."""
+        """The controller listeners."""
         return self.listening.controllers
 
     @property

@@ -11,7 +11,6 @@ from .values import ConfigValue
 _VOTERS = "controller.quorum.voters"
 _SERVERS = "controller.quorum.bootstrap.servers"
 _NAMES = "controller.listener.names"
-_WORKERS = "num.workers"
 
 
 def controller_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
@@ -38,8 +37,6 @@ def controller_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
     if len(servers) > 1:
         reason = "a quorum of several controllers is not supported"
         yield Problem(_SERVERS, ",".join(servers), reason, "the address of this controller alone")
-    if values[_WORKERS] != 1:
-        yield Problem(_WORKERS, str(values[_WORKERS]), "a controller has one process", "1")
 
 
 def _texts(values: Mapping[str, ConfigValue], key: str) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ LISTENING_KEYS = frozenset(
         "inter.broker.listener.name",
         "listener.security.protocol.map",
         "listeners",
-        "num.workers",
         "process.roles",
         "security.inter.broker.protocol",
     )
@@ -85,7 +84,6 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
     else:
         check_advertised(advertised, opened, inter_broker_name)
     _check_early_start(values, listeners, controller_names)
-    _check_ports_of_workers(values, opened, advertised)
     return Listening(
         opened,
         tuple(_as_advertised(listener) for listener in advertised),
@@ -199,29 +197,6 @@ def _check_early_start(
             raise ConfigError(
                 Problem("early.start.listeners", name, "not a configured listener", ", ".join(sorted(known)))
             )
-
-
-def _check_ports_of_workers(
-    values: Mapping[str, ConfigValue], opened: tuple[Listener, ...], advertised: tuple[Listener, ...]
-) -> None:
-    """Check the ports of several workers: each listener uses one port per worker, from its own on; port 0 is any port.
-
-    The same holds for advertised listeners, per host: two workers must not have the same address.
-    """
-    count = values["num.workers"]
-    assert isinstance(count, int)
-    _check_ranges("listeners", [each.port for each in opened], count)
-    for host in {each.host for each in advertised}:
-        _check_ranges("advertised.listeners", [each.port for each in advertised if each.host == host], count)
-
-
-def _check_ranges(key: str, ports: list[int], count: int) -> None:
-    taken = sorted(port for port in ports if port)
-    for port, following in zip(taken, (*taken[1:], 65536), strict=False):
-        if port + count > following != port:
-            why = f"ports end at {following - 1}" if following > 65535 else f"{following} is another listener's"
-            sentence = f"num.workers={count} needs the ports {port} to {port + count - 1} for one listener; {why}"
-            raise ConfigError(rule(sentence, key))
 
 
 def _texts(values: Mapping[str, ConfigValue], key: str) -> tuple[str, ...]:

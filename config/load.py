@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from pybroker.text_files import file_bytes
 
-from .authorizer import FORMER_AUTHORIZERS, STANDARD_AUTHORIZER, authorizer_problems, has_authorizer
+from .authorizer import FORMER_AUTHORIZERS, STANDARD_AUTHORIZER, authorizer_problems
 from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
 from .environ import read_environment
@@ -112,18 +112,12 @@ def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
     """Yield notes about valid but surprising settings."""
     if config.listening.controllers and not (config.is_controller or config.is_combined):
         names = ", ".join(str(listener) for listener in config.listening.controllers)
-        yield f"the controller listener {names} is not opened: {_why_alone(config)}"
+        why = "without process.roles=broker,controller the broker is a node alone"
+        yield f"the controller listener {names} is not opened: {why}"
     if "log.dirs" not in settings and "log.dir" not in settings:
         yield "log.dirs is not set: data is stored in /tmp/kafka-logs, which many systems delete at boot"
     if config.jaas_file is not None:
         yield f"listeners without sasl.jaas.config use the login modules of {config.jaas_file.path} (KAFKA_OPTS)"
-
-
-def _why_alone(config: BrokerConfig) -> str:
-    """Return why no other broker can join this one."""
-    if config.num_workers > 1:
-        return f"with num.workers={config.num_workers} the broker is a node alone"
-    return "without process.roles=broker,controller the broker is a node alone"
 
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
@@ -132,11 +126,6 @@ def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
         from .console import console_problems  # most configurations have none
 
         yield from console_problems(config)
-    secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
-    if config.num_workers > 1 and (has_authorizer(config) or secured):
-        what = "authorizer.class.name" if has_authorizer(config) else " and ".join(secured)
-        reason = f"several workers do not authenticate clients, which {what} requires"
-        yield Problem("num.workers", str(config.num_workers), reason, "1")
     if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
         from .sasl import sasl_problems  # most configurations have none
 
@@ -176,8 +165,7 @@ def _roles_in_cluster(settings: Settings) -> frozenset[str]:
         return [] if setting is None else [each for word in setting.text.split(",") if (each := word.strip())]
 
     roles = frozenset(words("process.roles"))
-    is_alone = not words("controller.listener.names") or words("num.workers") not in ([], ["1"])
-    return frozenset() if len(roles) > 1 and is_alone else roles
+    return frozenset() if len(roles) > 1 and not words("controller.listener.names") else roles
 
 
 def _warn_about(key: str, setting: Setting, strict: bool, roles: frozenset[str], found: _Findings) -> None:

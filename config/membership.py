@@ -26,10 +26,6 @@ def member_problems(values: Mapping[str, ConfigValue]) -> Iterator[Problem]:
     if not values[_NAMES]:
         sentence = f"{_NAMES} must contain at least one value when running KRaft with just the broker role"
         yield rule(sentence, _NAMES)
-    workers = values["num.workers"]
-    if workers != 1:
-        reason = "a broker whose controllers are other nodes has one process; start several brokers"
-        yield Problem("num.workers", str(workers), reason, "1")
 
 
 def controller_addresses(values: Mapping[str, ConfigValue]) -> list[tuple[str, int]]:

@@ -34,8 +34,6 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 LOCK = ".lock"
-#: Where several processes share a directory, a process locks this file while it replaces a checkpoint file.
-CHECKPOINTS_LOCK = ".checkpoints.lock"
 
 _VERSION = "0"
 #: An upper limit for the smallest of these files. Bytes beyond it are not read.

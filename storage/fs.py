@@ -252,16 +252,6 @@ class FileSystem:
         with suppress(FileNotFoundError):
             os.rmdir(path)
 
-    @contextmanager
-    def exclusive(self, path: str) -> Iterator[None]:
-        """Hold an exclusive lock on a file, which is created if missing. Waits for other processes and threads."""
-        handle = _open_file(path, os.O_RDWR | os.O_CREAT)  # NFS does not lock files that are not open for writing
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)  # also releases the lock
-
     def make_directory(self, path: str, *, sync: bool = False) -> None:
         """Create a directory and its parents, if missing. With `sync` they survive a power failure."""
         missing = []
@@ -295,18 +285,15 @@ class FileSystem:
         """Return the path without symbolic links. It need not exist."""
         return os.path.realpath(path)
 
-    def lock(self, path: str, part: int | None = None) -> int | None:
-        """Lock a file, or one part of it (see `share_lock`); return its handle, or None if another process holds it.
+    def lock(self, path: str) -> int | None:
+        """Lock a file; return its handle, or None if another process holds it.
 
         It is a POSIX record lock, like Java's FileLock. With another kind, Kafka and this broker could use one
         directory at the same time.
         """
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
-            if part is None:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            else:
-                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, part)
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
             return None
@@ -314,13 +301,6 @@ class FileSystem:
             os.close(handle)
             raise
         return handle
-
-    def share_lock(self, handle: int) -> None:
-        """Keep part 0 of the lock and release the other parts.
-
-        Part 0 still excludes every process that wants the whole lock. Other processes can take the parts from 1 on.
-        """
-        fcntl.lockf(handle, fcntl.LOCK_UN, 0, 1)
 
 
 def _open_file(path: str, flags: int) -> int:

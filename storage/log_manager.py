@@ -49,8 +49,7 @@ class LogManager:
 
     `directories` is in the order of log.dirs. `logs` is by (topic, partition) and includes the logs of offline
     directories. The event loop calls `on_failure` with each directory that fails, and `on_remark` with one line for
-    each damage that was found in a log that was opened after the start. `owns(topic, partition)` selects the logs of
-    this process where several processes share the directories; None selects all.
+    each damage that was found in a log that was opened after the start.
     """
 
     def __init__(
@@ -61,11 +60,10 @@ class LogManager:
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[LogDirectory], None] | None = None,
         on_remark: Callable[[str], None] = lambda line: None,
-        owns: Callable[[str, int], bool] | None = None,
     ) -> None:
         files = OpenFiles(fs, max_open_files)
         names = [path.rstrip("/") for path in paths]
-        self.directories = [LogDirectory(name, fs, files, on_failure=on_failure, owns=owns) for name in names]
+        self.directories = [LogDirectory(name, fs, files, on_failure=on_failure) for name in names]
         self.logs: dict[TopicPartition, PartitionLog] = {}
         #: producer.id.expiration.ms
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
@@ -221,7 +219,7 @@ class LogManager:
                 checkpoint.run()
                 checkpoint.apply()
             if mark_clean and directory.is_online and self.unopened.all_were_closed(directory):
-                if broker_epoch >= 0 and directory.owns is None:  # otherwise another process has some of its logs
+                if broker_epoch >= 0:
                     left = self.unopened.closed_logs(directory, self.logs)
                     with suppress(OSError):  # without the file the next start inspects each log
                         write_manifest(directory, broker_epoch, self.checkpoints.offsets(directory), left)

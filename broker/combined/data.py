@@ -72,8 +72,8 @@ class CombinedData(MemberData):
             close_logs([self._led.metadata_log.partition_log], self._now_ms)
         super().abandon()
 
-    def close(self, now_ms: int, mark_clean: bool = True) -> None:
+    def close(self, now_ms: int) -> None:
         """Write the last snapshot, and close all logs."""
         assert self._led is not None
         self._led.write_last_snapshot(now_ms)
-        super().close(now_ms, mark_clean)
+        super().close(now_ms)

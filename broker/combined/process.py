@@ -112,13 +112,13 @@ class CombinedProcess(MemberProcess):
 
     # -- stop ----------------------------------------------------------------------------------------------------------
 
-    async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
+    async def _abandon(self, listeners: list[Listener]) -> None:
         await self._close_service()
-        await super()._abandon(listeners, mark_clean=mark_clean)
+        await super()._abandon(listeners)
 
-    async def _close_data(self, data: OpenedData, mark_clean: bool) -> None:
+    async def _close_data(self, data: OpenedData) -> None:
         await self._close_service()
-        await super()._close_data(data, mark_clean)
+        await super()._close_data(data)
 
     async def _close_service(self) -> None:
         """End the controller, once. Its log stays open."""

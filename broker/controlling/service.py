@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,7 +39,6 @@ from controller.quorum import MetadataQuorum
 from controller.running_time import INTERVAL_MS, RunningTime
 from metadata.framing import new_record
 from protocol.messages.cluster_metadata import NoOpRecord
-from protocol.schema import Struct
 from runtime.clock import Clock
 from runtime.deferred import Deferred, outcome
 from runtime.thread_pool import ThreadPool
@@ -82,21 +81,6 @@ class OpenedController(Protocol):
 
 
 OpenData = Callable[["Sequence[Endpoint]"], OpenedController]
-
-
-class DirectView:
-    """Brokers have one process each: their ids are those of the metadata."""
-
-    def show(self, topic: str, partitions: Iterable[Struct]) -> None:
-        """Leave the ids as they are."""
-
-    def other_leader(self, topic: str | None, partition: int) -> tuple[int, int] | None:
-        """Return None: no other process of this node has partitions."""
-        return None
-
-    def ids_meant(self, topic: str, partition: int, seen: Sequence[int]) -> tuple[int, ...]:
-        """Return the same ids."""
-        return tuple(seen)
 
 
 class ControllerService:
@@ -210,7 +194,6 @@ class ControllerService:
             "dns_threads": self._dns_threads,
             "served_apis": self.dispatcher.served,
             "identity": BrokerIdentity(data.cluster_id, config.node_id),
-            "client_view": DirectView(),
             "guard": guard,
             "metadata": metadata,
             "features": quorum,

@@ -20,23 +20,18 @@ from protocol.messages.alter_partition_reassignments import (
 from protocol.schema import Struct
 
 if TYPE_CHECKING:
-    from broker.requests.client_view import ClientView
     from controller.controller import Controller
 
 
 @handles(ALTER_PARTITION_REASSIGNMENTS)
-def alter_partition_reassignments(
-    ctx: RequestContext, request: Struct, *, controller: Controller, client_view: ClientView
-) -> Reply:
+def alter_partition_reassignments(ctx: RequestContext, request: Struct, *, controller: Controller) -> Reply:
     if not request.topics:
         return ALTER_PARTITION_REASSIGNMENTS.response(error_message="")
     targets = [
         (
             topic.name,
             partition.partition_index,
-            None
-            if partition.replicas is None
-            else client_view.ids_meant(topic.name, partition.partition_index, partition.replicas),
+            None if partition.replicas is None else tuple(partition.replicas),
         )
         for topic in request.topics
         for partition in topic.partitions

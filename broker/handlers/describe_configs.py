@@ -122,7 +122,7 @@ def _check_broker_id(config: BrokerConfig, name: str, expected: str) -> None:
         given = int(name)
     except ValueError:
         raise _Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if not config.is_own_id(given):
+    if given != config.node_id:
         message = f"Unexpected broker id, expected {expected} but received {name}"
         raise _Refusal(ErrorCode.INVALID_REQUEST, message)
 

@@ -29,7 +29,6 @@ from protocol.schema import Struct
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.metadata_cache import MetadataCache
-    from broker.requests.client_view import ClientView
     from config import BrokerConfig
 
 _new_partition = DescribeTopicPartitionsResponsePartition.new
@@ -42,7 +41,6 @@ def describe_topic_partitions(
     *,
     config: BrokerConfig,
     metadata: MetadataCache,
-    client_view: ClientView,
     guard: Guard | None,
 ) -> Reply:
     image = metadata.image
@@ -69,7 +67,6 @@ def describe_topic_partitions(
             topics.append(_unknown(name))
             continue
         found = list(islice(_partitions(image, topic, start), left + 1))
-        client_view.show(name, found)
         topics.append(_described(topic, found[:left]))
         if len(found) > left:
             return _page(

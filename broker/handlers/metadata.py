@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.metadata_cache import MetadataCache
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
-    from broker.requests.client_view import ClientView
     from config import BrokerConfig
     from runtime.timers import Timers
 
@@ -58,7 +57,6 @@ def metadata(
     topics: AutomaticTopics,
     timers: Timers,
     endpoints: AdvertisedEndpoints,
-    client_view: ClientView,
     guard: Guard | None,
 ) -> Reply:
     if _is_invalid(ctx.api_version, request):
@@ -68,8 +66,6 @@ def metadata(
     missing = [each.name for each in found if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     if missing and request.allow_auto_topic_creation and config.get_bool("auto.create.topics.enable"):
         timers.call_later(CREATION_MS, lambda: _create(ctx, metadata.image, topics, missing))
-    for topic in found:
-        client_view.show(topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
         for topic in found:
             if topic.name is not None:

@@ -54,10 +54,10 @@ from storage.errors import (
 if TYPE_CHECKING:
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.current_leaders import CurrentLeaders
     from broker.replicas.durability import Durability
     from broker.replicas.partitions import Partitions
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
-    from broker.requests.client_view import ClientView
     from runtime.clock import Clock
 
 Append: TypeAlias = "Callable[[Partition, memoryview, int], AppendResult | Deferred[AppendResult]]"
@@ -82,7 +82,7 @@ class Needs(NamedTuple):
     appends: AppendScheduler
     durability: Durability
     clock: Clock
-    client_view: ClientView
+    current_leaders: CurrentLeaders
     endpoints: AdvertisedEndpoints
 
 
@@ -95,11 +95,11 @@ def produce(
     appends: AppendScheduler,
     durability: Durability,
     clock: Clock,
-    client_view: ClientView,
+    current_leaders: CurrentLeaders,
     endpoints: AdvertisedEndpoints,
     verifier: TransactionVerifier,
 ) -> Reply:
-    needs = Needs(partitions, appends, durability, clock, client_view, endpoints)
+    needs = Needs(partitions, appends, durability, clock, current_leaders, endpoints)
     refused = refuse_request(request)
     if refused is not None:
         return _answer(ctx, needs, request.acks, refused, [], [])
@@ -139,7 +139,7 @@ def _append_all(
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
                 if answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    leaders |= _set_leader(ctx, needs.client_view, answer, name)
+                    leaders |= _set_leader(ctx, needs.current_leaders, answer, name)
                 continue
             if not acks:
                 partitions.open_now(partition)
@@ -213,9 +213,11 @@ def _close_if_failed(responses: list[Struct]) -> None:
         raise CloseConnection("a Produce with acks=0 failed")
 
 
-def _set_leader(ctx: RequestContext, client_view: ClientView, answer: Struct, topic: str | None) -> frozenset[int]:
-    """Set the leader in the answer if another process has the partition; returns its id. Saves a Metadata request."""
-    leader = client_view.other_leader(topic, answer.index)
+def _set_leader(
+    ctx: RequestContext, current_leaders: CurrentLeaders, answer: Struct, topic: str | None
+) -> frozenset[int]:
+    """Set the leader in the answer if another broker leads the partition; returns its id. Saves a Metadata request."""
+    leader = current_leaders.other_leader(topic, answer.index)
     if leader is None or ctx.api_version < _FIRST_VERSION_WITH_LEADER:
         return _NOBODY
     answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])

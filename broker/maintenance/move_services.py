@@ -31,7 +31,7 @@ class MovablePartitions(Protocol):
 
 
 class Placements(Protocol):
-    """Records in the metadata in which log directories partitions are: the controller, or a worker's access to it."""
+    """Records in the metadata in which log directories partitions are: the controller, or the way to it."""
 
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
         """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""

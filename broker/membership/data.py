@@ -166,13 +166,13 @@ class MemberData:
         for directory in self.logs.directories:
             directory.mark_used()
 
-    def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""
+    def close(self, now_ms: int) -> None:
+        """Flush and close all logs, and mark the directories that work as clean if the broker was registered."""
         self.logs.close(
             now_ms,
             broker_epoch=self.broker_epoch,
             others=[self.metadata_log.partition_log],
-            mark_clean=mark_clean and self.broker_epoch != NO_EPOCH,
+            mark_clean=self.broker_epoch != NO_EPOCH,
         )
         self._directories.metadata.unlock()
 

@@ -106,7 +106,7 @@ class MemberProcess(CoordinatingMember):
         return self._replication.reads
 
     def _endpoints(self) -> AdvertisedEndpoints:
-        return RegisteredEndpoints(self.config, self.metadata, self.ports)
+        return RegisteredEndpoints(self.config, self.metadata)
 
     # -- start ---------------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class MemberProcess(CoordinatingMember):
 
     def _wire(self) -> None:
         config, clock, data = self.config, self.clock, self._member_data
-        self._wire_data(data, config.node_id)
+        self._wire_data(data)
         self.metadata = MetadataCache(self._cluster_id, self._committed.image)
         self.controller = ActiveController(
             config, self._committed, self._channel(), self._leader, self._epoch, self.timers
@@ -359,9 +359,9 @@ class MemberProcess(CoordinatingMember):
         registration = self._committed.image.brokers.get(self.config.node_id)
         return self._state >= LifecycleState.RUNNING and (registration is None or not registration.fenced)
 
-    async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
+    async def _abandon(self, listeners: list[Listener]) -> None:
         self._disconnect()
-        await super()._abandon(listeners, mark_clean=mark_clean)
+        await super()._abandon(listeners)
 
     def _disconnect(self) -> None:
         for part in (self._replication, self._lifecycle, self._observer, self._forwarder, self.controller):

@@ -56,36 +56,22 @@ _MEMORY_PART = 4
 
 
 def bind_listeners(
-    config: BrokerConfig, clock: Clock, worker: int = 0, configured: Iterable[ConfiguredListener] | None = None
+    config: BrokerConfig, clock: Clock, configured: Iterable[ConfiguredListener] | None = None
 ) -> list[Listener]:
-    """Bind the ports of all listeners, or of those `configured`, without accepting clients yet. Raises CannotBind.
-
-    Other workers get the next port numbers, or any, if any port may be used.
-    """
+    """Bind the ports of all listeners, or of those `configured`, without accepting clients yet. Raises CannotBind."""
     listeners: list[Listener] = []
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     localhost_addresses()  # cached for later requests whose answers name the broker
     try:
         for each in config.listeners if configured is None else configured:
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")
-            sockets = bind(each.host, each.port and each.port + worker, receive_buffer_bytes)
+            sockets = bind(each.host, each.port, receive_buffer_bytes)
             rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)
             listeners.append(Listener(each.name, each.security_protocol, sockets, rates))
     except CannotBind:
         for listener in listeners:
             listener.close()
         raise
-    return listeners
-
-
-def inherited_listeners(given: Iterable[InheritedListener], clock: Clock) -> list[Listener]:
-    """Return the listeners whose ports another process has bound."""
-    rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
-    listeners = []
-    for each in given:
-        sockets = [socket.socket(fileno=handle) for handle in each.handles]
-        rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)
-        listeners.append(Listener(each.name, each.security_protocol, sockets, rates))
     return listeners
 
 
@@ -130,7 +116,7 @@ def _request_memory(config: BrokerConfig) -> int:
     key = "queued.max.request.bytes"
     if config.is_set(key):
         return config.get_int(key)
-    return max(memory_bytes() // _MEMORY_PART // config.num_workers, config.get_int("socket.request.max.bytes"))
+    return max(memory_bytes() // _MEMORY_PART, config.get_int("socket.request.max.bytes"))
 
 
 def _of_listener(config: BrokerConfig, listener: Listener, key: str) -> int:

@@ -16,7 +16,7 @@ class EndOffsets(Protocol):
 
     @property
     def known_ends(self) -> Mapping[TopicPartition, int]:
-        """High watermarks in other processes, as of the last `learn_ends`."""
+        """High watermarks in other brokers, as of the last `learn_ends`."""
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """Resolve to the high watermark of a partition.
@@ -25,7 +25,7 @@ class EndOffsets(Protocol):
         """
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
-        """Resolve once `known_ends` has the values that other processes report soon for these partitions."""
+        """Resolve once `known_ends` has the values that other brokers report soon for these partitions."""
 
 
 class PartitionEndOffsets:

@@ -34,9 +34,9 @@ from storage.log.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
+    from broker.replicas.current_leaders import CurrentLeaders
     from broker.replicas.partitions import Partitions
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
-    from broker.requests.client_view import ClientView
     from config import BrokerConfig
     from runtime.clock import Clock
     from runtime.purgatory import Purgatory
@@ -62,7 +62,7 @@ class FetchServices(NamedTuple):
     guard: Guard | None
     offload: ThreadPool
     endpoints: AdvertisedEndpoints
-    client_view: ClientView
+    current_leaders: CurrentLeaders
     conversion: ConversionServices
     attempt: Callable[..., FetchAttempt]
 
@@ -272,9 +272,9 @@ class FetchAttempt:
         return data
 
     def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
-        """Add the leader of a partition that another worker has."""
+        """Add the leader of a partition that another broker leads."""
         if self._version >= _FIRST_VERSION_WITH_LEADER:
-            leader = self._services.client_view.other_leader(topic, data.index)
+            leader = self._services.current_leaders.other_leader(topic, data.index)
             if leader is not None:
                 leader_id, leader_epoch = leader
                 data.current_leader = Epoch(leader_epoch, leader_id)

@@ -104,11 +104,11 @@ class Partitions:
         return self._ids.get(topic)
 
     def is_elsewhere(self, topic: str, index: int) -> bool:
-        """Whether another worker of this broker has the partition."""
+        """Whether another broker has the partition."""
         return index in self._elsewhere.get(topic, ())
 
     def is_known(self, topic: str, index: int) -> bool:
-        """Whether a process of this broker has the partition."""
+        """Whether a broker of the cluster has the partition."""
         return index in self._by_name.get(topic, ()) or self.is_elsewhere(topic, index)
 
     def absence(self, topic: str | None, index: int, leader_epoch: int = NO_LEADER_EPOCH) -> ErrorCode:
@@ -167,14 +167,14 @@ class Partitions:
         self._ids[topic] = topic_id
 
     def give_up(self, partition: Partition) -> None:
-        """Serve a partition no longer, because another process leads it: requests get NOT_LEADER_OR_FOLLOWER."""
+        """Serve a partition no longer, because another broker leads it: requests get NOT_LEADER_OR_FOLLOWER."""
         if self.get(partition.topic, partition.index) is partition:
             del self._by_name[partition.topic][partition.index]
         self.note_remote(partition.topic, partition.topic_id, partition.index)
         partition.leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def note_remote(self, topic: str, topic_id: bytes, index: int) -> None:
-        """Record that another worker has a partition."""
+        """Record that another broker has a partition."""
         self._by_name.setdefault(topic, {})
         self._elsewhere.setdefault(topic, set()).add(index)
         self._names[topic_id] = topic

@@ -6,7 +6,7 @@ this broker, since it can connect to that one again. It gets "localhost" if that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,15 +31,11 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class AdvertisedEndpoints:
-    """The brokers with their addresses. Each worker of this broker is a broker to clients.
+    """The brokers with their addresses."""
 
-    `ports`: by listener, the port of each worker, where there are several.
-    """
-
-    def __init__(self, config: BrokerConfig, metadata: MetadataCache, ports: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, config: BrokerConfig, metadata: MetadataCache) -> None:
         self._config = config
         self._metadata = metadata
-        self._ports = ports
 
     def nodes(self, connection: ClientConnection, *, include_fenced: bool = False) -> Iterator[Node]:
         """Yield the brokers that have the client's listener, in ascending order of their ids.
@@ -50,9 +46,8 @@ class AdvertisedEndpoints:
         brokers = self._metadata.image.brokers
         for broker_id in sorted(brokers):
             if broker_id == config.node_id:
-                for worker in range(config.num_workers):
-                    host, port = self._address(connection, worker)
-                    yield Node(broker_id + worker, host, port, config.rack, fenced=False)
+                host, port = self._address(connection)
+                yield Node(broker_id, host, port, config.rack, fenced=False)
                 continue
             registration = brokers[broker_id]
             if registration.fenced and not include_fenced:
@@ -74,17 +69,11 @@ class AdvertisedEndpoints:
         node_id = self._config.node_id
         return node_id if node_id in self._metadata.image.brokers else -1
 
-    def _address(self, connection: ClientConnection, worker: int) -> tuple[str, int]:
-        """Return the address of a worker. Workers listen on the ports that follow the port of the first one."""
+    def _address(self, connection: ClientConnection) -> tuple[str, int]:
         advertised = self._config.advertised(connection.listener_name)
-        host = advertised.host if advertised is not None else None
-        if advertised is not None and advertised.port:
-            port = advertised.port + worker
-        elif self._config.num_workers == 1:
-            port = connection.local_port
-        else:
-            port = self._ports[connection.listener_name][worker]
-        return host or self._own_name(connection), port
+        if advertised is None:
+            return self._own_name(connection), connection.local_port
+        return advertised.host or self._own_name(connection), advertised.port or connection.local_port
 
     def _own_name(self, connection: ClientConnection) -> str:
         listeners = self._config.listeners

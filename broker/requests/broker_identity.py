@@ -19,10 +19,7 @@ ANY_NODE = -1
 
 
 class BrokerIdentity:
-    """The ids of a process, and the number of connections that were for another broker.
-
-    `node_id` is the id that clients see. With several workers each has its own.
-    """
+    """The ids of a broker, and the number of connections that were for another one."""
 
     def __init__(self, cluster_id: str, node_id: int) -> None:
         self.cluster_id = cluster_id

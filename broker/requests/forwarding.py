@@ -1,4 +1,4 @@
-"""Requests that another process serves: a worker's main process; in a cluster, the controller."""
+"""Requests that another node serves: the controller of a cluster."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runtime.deferred import Deferred
 
 
 class RequestForwarder(Protocol):
-    """The way to the process that serves what this one does not."""
+    """The way to the node that serves what this one does not."""
 
     def forward(self, connection: ClientConnection, frame: bytes) -> Deferred[bytes]:
         """Forward a request of a connection's client. Resolves to the frame of the answer.
 
-        The client is throttled here as the other process decides. Fails with the errors of its dispatcher, or with
+        The client is throttled here as the other node decides. Fails with the errors of its dispatcher, or with
         CloseConnection if it cannot be reached: then the connection ends.
         """
 
@@ -25,7 +25,7 @@ class RequestForwarder(Protocol):
 class ForwardedApi(ServedApi):
     """An API whose requests are forwarded undecoded. Request and answer are frames here.
 
-    The other process checks access, and charges the request to the client's quotas. `handler` takes the frame of a
+    The other node checks access, and charges the request to the client's quotas. `handler` takes the frame of a
     request, and returns that of the answer.
     """
 
@@ -44,5 +44,5 @@ class ForwardedApi(ServedApi):
 
 
 def forward(ctx: RequestContext, frame: bytes, *, forwarder: RequestForwarder) -> Deferred[list[Chunk]]:
-    """Forward a request. Fails with the error of the other process's dispatcher: then the connection is closed."""
+    """Forward a request. Fails with the error of the other node's dispatcher: then the connection is closed."""
     return forwarder.forward(ctx.connection, frame).then(lambda answer: [answer])

@@ -22,7 +22,6 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from broker.process.placement import MAIN, worker_of
 from broker.startup.log_dirs import StartDirectories, can_do_without, inspect_directories
 from broker.startup.missing_partitions import (
     Missing,
@@ -80,12 +79,12 @@ class Node:
         #: The epoch of this start's registration.
         self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
-    def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""
+    def close(self, now_ms: int) -> None:
+        """Flush and close all logs, and mark the directories that work as clean."""
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
             metadata.directory.attempt(lambda: self._controller.leave(now_ms))
-        self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata], mark_clean=mark_clean)
+        self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata])
         metadata.directory.unlock()
 
 
@@ -107,7 +106,6 @@ def open_node(
         max_open_files=max_open_files,
         on_failure=on_failure,
         on_remark=log_damage_report,
-        owns=partial(_is_of_main_process, config.num_workers) if config.num_workers > 1 else None,
     )
     directories = inspect_directories(config, fs, logs, on_failure)
     lock_all([each for each in directories.usable if each not in directories.unformatted], directories.spared)
@@ -201,10 +199,6 @@ def found_properties(directories: Sequence[LogDirectory], start: StartDirectorie
 def log_damage_report(line: str) -> None:
     """Log the damage that was found in a log directory."""
     log.warning("%s", line)
-
-
-def _is_of_main_process(workers: int, topic: str, partition: int) -> bool:
-    return worker_of(topic, partition, workers) == MAIN
 
 
 def load_logs(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OpenedData(Protocol):
-    """A node's data, or a worker's part of it. `directory_ids` are the ids of log directories by path."""
+    """A node's data. `directory_ids` are the ids of log directories by path."""
 
     @property
     def logs(self) -> LogManager:
@@ -25,5 +25,5 @@ class OpenedData(Protocol):
     def missing(self) -> Missing:
         """Partitions that the metadata has, and the directories do not have."""
 
-    def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""
+    def close(self, now_ms: int) -> None:
+        """Flush and close all logs, and mark the directories that work as clean."""

@@ -3,6 +3,7 @@
 from ..http_listeners import http_listeners_reason
 from ..key import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
 from ..local_paths import local_paths_reason
+from ..one_process import one_process_reason
 from ..validators import OneOf, Range, Rule
 
 # fmt: off
@@ -17,11 +18,11 @@ OWN_KEYS = (
         doc="Cluster id for formatting new directories. Directories of another cluster are rejected. Default: random."),
     ConfigKey("pybroker.shutdown.timeout.ms", INT, 60_000, Range(1), LOW, READ_ONLY, internal=True,
         doc="Longest duration of a clean stop. After it the broker exits, and the next start recovers its logs."),
-    ConfigKey("num.workers", INT, 1, Range(1, 256), MEDIUM, READ_ONLY, internal=True,
-        doc="Processes that serve clients, each its own partitions. Worker k is broker node.id + k on port + k."),
+    ConfigKey("num.workers", INT, 1, Rule("1", one_process_reason), LOW, READ_ONLY, internal=True,
+        doc="A key of earlier versions, which served clients with several processes. Only 1 is accepted."),
     ConfigKey("metrics.listeners", LIST, (), Rule("http://host:port, separated by commas", http_listeners_reason), LOW,
         READ_ONLY, internal=True,
-        doc="Addresses of /metrics for Prometheus, and /live and /ready for health checks. Worker k: port + k."),
+        doc="Addresses of /metrics for Prometheus, and /live and /ready for health checks."),
     ConfigKey("console.listeners", LIST, (), Rule("http://host:port, separated by commas", http_listeners_reason), LOW,
         READ_ONLY, internal=True,
         doc="Addresses of the web console; loopback addresses only."),

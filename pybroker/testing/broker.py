@@ -14,7 +14,6 @@ from pybroker.testing.forks import fork_directory
 from pybroker.testing.node import NOTHING, Node, as_text
 from pybroker.testing.topics import create_topic
 
-_OF_SEVERAL_WORKERS = "a broker of several workers (num.workers) takes no commands: each has a clock of its own"
 _ENDED_CLEANLY = ".kafka_cleanshutdown"
 
 
@@ -83,27 +82,21 @@ class Broker(Node, Controlled):
         return host.strip("[]"), int(port)
 
     def _flags(self) -> Sequence[str]:
-        return ("--control",) if self._is_controlled else super()._flags()
+        return ("--control",)
 
     def _wait_until_ready(self) -> None:
         super()._wait_until_ready()
         process = self._process
         assert process is not None
-        if self._is_controlled:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            self._channel = Channel(process.stdin.fileno(), process.stdout.fileno())
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._channel = Channel(process.stdin.fileno(), process.stdout.fileno())
         if self._moved_on_ms:  # in an earlier start, or in the broker it was forked from
             self._ask("move_time_on", milliseconds=self._moved_on_ms, deadlines=False)
 
-    @property
-    def _is_controlled(self) -> bool:
-        """Return whether it takes commands: it has one worker. A broker with a moved clock can only have one."""
-        return self._moved_on_ms > 0 or str(self._config.get("num.workers", 1)) == "1"
-
     def _ask(self, command: str, **arguments: object) -> Any:
         if self._channel is None:
-            raise BrokerError(_OF_SEVERAL_WORKERS if self.is_running else "the broker is not running")
+            raise BrokerError("the broker is not running")
         return self._channel.ask(command, **arguments)
 
     def _reap(self) -> None:

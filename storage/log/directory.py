@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Protocol
 
-from storage.checkpoints import CHECKPOINTS_LOCK, LOCK, RECOVERY_POINTS, format_lines
+from storage.checkpoints import LOCK, RECOVERY_POINTS, format_lines
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
@@ -33,8 +33,7 @@ class LogDirectory:
     """A log directory: path, file system, open files and state.
 
     `failure` is the reason why it is offline, None while it works. `on_failure` is called once, when it fails.
-    `jitter(limit)` returns a random number below `limit`. `owns(topic, partition)` selects the partitions of this
-    process where several processes share the directory; None selects all.
+    `jitter(limit)` returns a random number below `limit`.
     """
 
     __slots__ = (
@@ -44,15 +43,12 @@ class LogDirectory:
         "failure",
         "files",
         "fs",
-        "had_clean_shutdown",
         "is_cordoned",
         "jitter",
         "keeps_batch",
         "log_count",
         "needs_flush",
         "on_failure",
-        "owns",
-        "part",
         "path",
         "remarks",
     )
@@ -65,7 +61,6 @@ class LogDirectory:
         *,
         on_failure: Callable[[LogDirectory], None] | None = None,
         jitter: Callable[[int], int] = random.randrange,
-        owns: Callable[[str, int], bool] | None = None,
     ) -> None:
         self.path = path
         self.fs = fs
@@ -73,8 +68,6 @@ class LogDirectory:
         self.failure: str | None = None
         #: Whether new logs go elsewhere while another directory is available (KIP-1066).
         self.is_cordoned = False
-        #: Whether the last broker marked a clean shutdown; None until it is read.
-        self.had_clean_shutdown: bool | None = None
         #: The number of its partitions. A new partition goes to the directory with the fewest.
         self.log_count = 0
         #: Logs with a rolled segment or small files that must be flushed soon; an ordered set.
@@ -83,11 +76,8 @@ class LogDirectory:
         self.keeps_batch: dict[DirectoryLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
-        self.owns = owns
         #: Damage that the start found and repaired or set aside; one line each.
         self.remarks: list[str] = []
-        #: The part of the lock that this process holds; 0 for the process that took the whole lock.
-        self.part = 0
         #: Held while a task replaces a checkpoint file. `checkpoints_replaced` counts `replace_checkpoint`.
         self.checkpoint_lock = Lock()
         self.checkpoints_replaced = 0
@@ -139,24 +129,6 @@ class LogDirectory:
             if self.is_online:  # no descriptor was free, so the disk is not at fault
                 raise
 
-    def share_lock(self) -> None:
-        """Release the parts of the lock from 1 on, so that worker processes can hold one each. Raises OSError.
-
-        Workers may outlive this process by a moment.
-        """
-        if self._lock_handle is not None:
-            self.fs.share_lock(self._lock_handle)
-
-    def lock_part(self, part: int) -> None:
-        """Lock a part of a shared lock, from 1 on. Raises DirectoryRefused if another process still holds it."""
-        self.part = part
-        try:
-            self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}", part)
-        except OSError as error:
-            raise self._unusable(error) from error
-        if self._lock_handle is None:
-            raise DirectoryRefused(self.path, "is still in use by a worker that was ended")
-
     def unlock(self) -> None:
         if self._lock_handle is not None:
             self.fs.close(self._lock_handle)
@@ -173,13 +145,6 @@ class LogDirectory:
             with suppress(LogOffline), self.offline_on_error():
                 if not self.fs.exists(path):
                     self.fs.replace_file(path, format_lines([]), sync=True)
-
-    def exclusive_checkpoints(self) -> AbstractContextManager[None]:
-        """Return a lock under which a checkpoint file that several processes share is replaced. Raises OSError.
-
-        Do not hold it while waiting for the disk: the event loops of all processes need it.
-        """
-        return nullcontext() if self.owns is None else self.fs.exclusive(f"{self.path}/{CHECKPOINTS_LOCK}")
 
     def replace_checkpoint(self, path: str, data: bytes) -> None:
         """Replace a checkpoint file on the event loop; tasks that were created before this do not write theirs.

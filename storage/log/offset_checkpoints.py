@@ -1,18 +1,25 @@
 """The checkpoint files of the log directories: recovery points, log start offsets, high watermarks.
 
 The files know logs by name only. So a deleted log is removed from them before a log of the same name is created (rule
-D4, README). Where several processes share a directory, each writes the entries of its own logs.
+D4, README).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets
+from storage.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    format_offsets,
+    read_offsets,
+)
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import UnopenedLog
-from storage.log.tasks import OffsetsTask, offsets_with_others
+from storage.log.tasks import OffsetsTask
 
 OFFSET_CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS
 #: The checkpoints that a start needs to open logs.
@@ -82,7 +89,7 @@ class OffsetCheckpoints:
         self._last_task.pop(directory, None)
         with directory.offline_on_error():
             path = f"{directory.path}/{name}"
-            directory.replace_checkpoint(path, offsets_with_others(directory, path, self.offsets(directory)[name]))
+            directory.replace_checkpoint(path, format_offsets(self.offsets(directory)[name]))
 
     def note_deletion(self, directory: LogDirectory) -> None:
         """Note that a log of the directory was deleted."""
@@ -101,9 +108,8 @@ class OffsetCheckpoints:
         for name, path in zip(names, paths, strict=True):
             # Use another temporary name than the background thread, which may be writing now. If the thread then puts
             # older offsets back, `tasks_again` writes the files once more after it.
-            with directory.exclusive_checkpoints():
-                directory.fs.write_file(f"{path}.new.tmp", offsets_with_others(directory, path, files[name]))
-                directory.fs.rename(f"{path}.new.tmp", path)
+            directory.fs.write_file(f"{path}.new.tmp", format_offsets(files[name]))
+            directory.fs.rename(f"{path}.new.tmp", path)
         self._outdated.discard(directory)
         self._to_write_again.add(directory)
         return paths

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar, Protocol
 
-from storage.checkpoints import TopicPartition, format_offsets, read_offsets
+from storage.checkpoints import TopicPartition, format_offsets
 from storage.errors import LogOffline
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
@@ -224,36 +224,10 @@ class OffsetsTask(DirectoryTask):
         super().__init__(directory)
         self._path = f"{directory.path}/{name}"
         self.offsets = offsets
-        self._data = format_offsets(offsets) if directory.owns is None else None
+        self._data = format_offsets(offsets)
         self._replaced = directory.checkpoints_replaced
 
     def _run(self) -> None:
-        if self._data is not None:
-            with self.directory.checkpoint_lock:
-                if self.directory.checkpoints_replaced == self._replaced:  # else these offsets are outdated
-                    self.directory.fs.replace_file(self._path, self._data, sync=True)
-        else:
-            while not self._replace_among_others():
-                pass
-            self.directory.fs.sync_path(self.directory.path)
-
-    def _replace_among_others(self) -> bool:
-        """Write a temporary file and rename it; return False if another process replaced the file meanwhile."""
-        directory, fs = self.directory, self.directory.fs
-        found = fs.identity(self._path)
-        temporary = f"{self._path}.{directory.part}.tmp"
-        fs.write_file(temporary, offsets_with_others(directory, self._path, self.offsets), sync=True)
-        with directory.exclusive_checkpoints():
-            if fs.identity(self._path) != found:
-                return False
-            fs.rename(temporary, self._path)
-        return True
-
-
-def offsets_with_others(directory: LogDirectory, path: str, offsets: dict[TopicPartition, int]) -> bytes:
-    """Return a checkpoint file with `offsets` and the entries of other processes' partitions. Raises OSError."""
-    owns = directory.owns
-    if owns is not None:
-        found = read_offsets(directory.fs, path)
-        offsets = {key: offset for key, offset in found.items() if not owns(*key)} | offsets
-    return format_offsets(offsets)
+        with self.directory.checkpoint_lock:
+            if self.directory.checkpoints_replaced == self._replaced:  # else these offsets are outdated
+                self.directory.fs.replace_file(self._path, self._data, sync=True)

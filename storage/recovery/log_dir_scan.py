@@ -173,24 +173,20 @@ def scan_log_dirs(
 def scan_log_dir(directory: LogDirectory) -> LogDirScan:
     """Read what the last broker left and remove its clean shutdown mark, because a crash needs recovery from now on.
 
-    Raises OSError. If another process scanned the directory first and set `had_clean_shutdown`, that process handles
-    the mark and everything that is not a partition.
+    Raises OSError.
     """
     fs, path = directory.fs, directory.path
-    is_first = directory.had_clean_shutdown is None
     manifest = None
-    if directory.had_clean_shutdown is None:
-        broker_epoch = read_clean_shutdown(fs, path)
-        directory.had_clean_shutdown = broker_epoch is not None
-        if broker_epoch is not None:
-            manifest = read_manifest(fs, path, broker_epoch)
-            with suppress(IsADirectoryError):  # a directory of this name is not the manifest
-                fs.remove(f"{path}/{MANIFEST}")
-            fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
-            fs.sync_path(path)  # the removal must survive a power failure
+    broker_epoch = read_clean_shutdown(fs, path)
+    if broker_epoch is not None:
+        manifest = read_manifest(fs, path, broker_epoch)
+        with suppress(IsADirectoryError):  # a directory of this name is not the manifest
+            fs.remove(f"{path}/{MANIFEST}")
+        fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
+        fs.sync_path(path)  # the removal must survive a power failure
     found = LogDirScan(
         directory,
-        directory.had_clean_shutdown,
+        broker_epoch is not None,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
         cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # the cleaner reports problems with this file
@@ -200,10 +196,6 @@ def scan_log_dir(directory: LogDirectory) -> LogDirScan:
         if not entry.is_directory:
             continue
         kind, topic, partition = parse_name(entry.name)
-        if not is_first and not topic:
-            continue
-        if topic and directory.owns is not None and not directory.owns(topic, partition):
-            continue
         if kind is DirectoryKind.DELETED:
             found.deleted.append(f"{path}/{entry.name}")
         elif kind is DirectoryKind.FUTURE:

@@ -19,8 +19,7 @@ from protocol.records.compression import Codec, compress
 from tests.support.brokers import HOST, OurBroker
 from tests.support.eventually import eventually
 from tests.support.java import KAFKA_VERSION, JavaRunner
-from tests.support.ports import free_port, free_ports
-from tests.support.several_workers import WorkersBroker
+from tests.support.ports import free_port
 from tests.support.telemetry import Pusher, counter, gauge, point, report
 from tests.support.tools import MAIN_CLASSES
 from tests.support.wire import WireClient, served_versions
@@ -176,18 +175,3 @@ def test_without_a_reporter_clients_get_no_subscription(tmp_path: Path) -> None:
             **fields,
         )
         assert answer.error_code == ErrorCode.NONE
-
-
-def test_the_first_worker_has_all_pushed_metrics(tmp_path: Path) -> None:
-    """Clients push to any worker."""
-    first = free_ports(2)
-    broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
-    with ExitStack() as at_end, WireClient(HOST, broker.port + 1, client_id="c") as client:
-        at_end.callback(broker.kill)
-        assert served_versions(client).keys() >= TELEMETRY
-        pusher = Pusher(client)
-        pusher.wait_s = 0  # the first push may come at once
-        assert pusher.push(report(gauge("g", point(1.5)))) is ErrorCode.NONE
-        shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
-        assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]
-        assert shown[1] == {}

@@ -36,16 +36,6 @@ def test_clients_of_both_families_are_served(host: str) -> None:
             assert len(metadata(node.host, node.port).brokers) == 1
 
 
-def test_workers_serve_both_families() -> None:
-    """Each on its own port."""
-    with Broker({"listeners": "PLAINTEXT://[::]:0", "num.workers": 2}) as broker:
-        for loopback in LOOPBACKS:
-            nodes = metadata(loopback, port_of(broker.bootstrap_servers)).brokers
-            assert len({node.port for node in nodes}) == 2
-            for node in nodes:
-                assert len(metadata(loopback, node.port).brokers) == 2
-
-
 def test_each_of_several_listeners_serves_both_families() -> None:
     """So does that of the controller, of which other nodes ask other questions."""
     of_controller = free_port()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import urllib.error
 import urllib.request
@@ -19,8 +18,7 @@ from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.eventually import eventually
 from tests.support.launch import run_broker
-from tests.support.ports import free_port, free_ports
-from tests.support.several_workers import WorkersBroker
+from tests.support.ports import free_port
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -192,30 +190,6 @@ def test_port_in_use_refuses_the_start(broker: Watched, tmp_path: Path) -> None:
     assert ended.exit_code == 1
     assert f"{HOST}:{broker.metrics_port}: the port is in use" in ended.stderr
     assert not (tmp_path / "logs").exists()
-
-
-def test_workers_report_their_own_partitions(tmp_path: Path) -> None:
-    """Each on its own port. Only the main process reports the cluster and groups."""
-    first = free_ports(2)
-    broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
-    broker.client().create_topic("t", 4)
-    for index in range(4):
-        broker.at("t", index).produce("t", batch(*[b"v"] * 3), index)
-    broker.client().commit("readers", {("t", index): 1 for index in range(4)})
-    pages = []
-    for port in (first, first + 1):
-        with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
-            pages.append(str(answer.read(), "utf-8"))
-
-    sizes = [set(re.findall(r'kafka_log_log_size\{partition="(\d)",topic="t"\}', text)) for text in pages]
-    assert sizes[0] | sizes[1] == {"0", "1", "2", "3"}
-    assert [len(each) for each in sizes] == [2, 2]
-    assert ["kafka_controller_kafkacontroller" in text for text in pages] == [True, False]
-    lags = re.findall(r'kafka_consumergroup_lag\{consumergroup="readers",partition="(\d)",topic="t"\} (.+)', pages[0])
-    assert sorted(lags) == [(str(index), "2.0") for index in range(4)]
-    assert "pybroker_workers_serving 2.0" in pages[0]
-    assert "pybroker_worker_restarts_total 0.0" in pages[0]
-    broker.kill()
 
 
 def test_stop_timeout_ends_the_process(tmp_path: Path) -> None:

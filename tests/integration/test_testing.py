@@ -183,14 +183,6 @@ def test_time_moves_and_survives_a_restart() -> None:
             assert fork.move_time_on() - before >= timedelta(days=8)
 
 
-def test_several_workers_refuse_control_of_time() -> None:
-    """Such a broker runs and creates topics, but a test cannot move its clock."""
-    with Broker({"num.workers": 2}) as broker:
-        broker.create_topic("shared", partitions=2)
-        with pytest.raises(BrokerError, match="several workers"):
-            broker.move_time_on(days=1)
-
-
 def test_errors_have_the_brokers_message(broker: Broker, tmp_path: Path) -> None:
     broker.create_topic("twice")
     with pytest.raises(BrokerError, match="already exists"):

@@ -107,7 +107,6 @@ class DataBroker:
             get_list=values.__getitem__,
             subscribe=lambda keys, callback: None,
             node_id=1,
-            num_workers=1,
             rack="r1",
             advertised=lambda name: None,
             listeners=(),

@@ -217,7 +217,6 @@ class GroupBroker:
             get_str=get,
             subscribe=lambda keys, callback: None,
             node_id=1,
-            num_workers=1,
             rack=None,
             advertised=lambda name: None,
             listeners=(),

@@ -9,9 +9,9 @@ from typing import Any
 
 from broker.coordinators.share.fetch_services import ShareFetchServices
 from broker.coordinators.share.requests import ShareRequests
+from broker.replicas.current_leaders import CurrentLeaders
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
-from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
 from broker.requests.broker_identity import BrokerIdentity
@@ -29,13 +29,9 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
     "metadata": lambda broker: broker.controller,
     "identity": lambda broker: BrokerIdentity(getattr(_of(broker, "metadata"), "cluster_id", "test"), 1),
     "features": lambda broker: broker.quorum,
-    "endpoints": lambda broker: AdvertisedEndpoints(
-        broker.config,
-        _of(broker, "metadata"),
-        getattr(broker, "ports", {}),
-    ),
-    "client_view": lambda broker: WorkerView(
-        broker.config,
+    "endpoints": lambda broker: AdvertisedEndpoints(broker.config, _of(broker, "metadata")),
+    "current_leaders": lambda broker: CurrentLeaders(
+        broker.config.node_id,
         _of(broker, "metadata"),
         broker.partitions,
     ),
@@ -47,7 +43,7 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         broker.guard,
         broker.offload,
         _of(broker, "endpoints"),
-        _of(broker, "client_view"),
+        _of(broker, "current_leaders"),
         ConversionServices(broker.appends, broker.conversions, broker.offload, broker.workers, broker.clock),
         FetchAttempt,
     ),
@@ -56,7 +52,7 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         broker.partitions,
         broker.share_partitions,
         broker.share_states,
-        _of(broker, "client_view"),
+        _of(broker, "current_leaders"),
     ),
     "share_fetches": lambda broker: ShareFetchServices(
         broker.clock, broker.purgatory, broker.time_look_ups, broker.partitions, broker.share_partitions

@@ -110,7 +110,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
     ) -> Deferred[None] | None:
         """Write changes. Also raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
 
-        Returns a Deferred where another process writes them (broker/workers/remote_shares.py).
+        Returns a Deferred where another broker writes them (broker/membership/coordination/peer_share_states.py).
         """
         now = self.now()
         self._decide(

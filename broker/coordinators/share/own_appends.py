@@ -30,7 +30,7 @@ class OwnAppends(Protocol):
 
 
 class PartitionAppends:
-    """Appends batches to the partitions of this process."""
+    """Appends batches to the partitions of this broker."""
 
     def __init__(self, partitions: Partitions, appends: AppendScheduler, durability: Durability, clock: Clock) -> None:
         self._partitions = partitions
@@ -41,7 +41,7 @@ class PartitionAppends:
     def append(self, topic: str, index: int, records: bytes) -> ErrorCode | Deferred[ErrorCode]:
         """Append a batch with acks=all, after the appends that wait there. Flush it if flush.messages asks for that.
 
-        Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER where another worker has the partition,
+        Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER where another broker leads the partition,
         NOT_ENOUGH_REPLICAS, and those of `Partition.append`. The Deferred does not fail.
         """
         partition = self._partitions.get(topic, index)

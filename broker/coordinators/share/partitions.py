@@ -179,10 +179,6 @@ class SharePartitions:
         for share in [each for each in self._live.values() if is_meant(each.key)]:
             self._drop(share)
 
-    def on_forget(self, callback: Callable[[str, bytes, Collection[int] | None], None]) -> None:
-        """Call `callback(group_id, topic_id, partitions)` whenever states are dropped."""
-        self._forget_listeners.append(callback)
-
     def _topic_deleted(self, topic_id: bytes) -> None:
         self._start_offsets.forget(lambda key: key.topic_id == topic_id)
         for share in [each for each in self._live.values() if each.key.topic_id == topic_id]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from broker.coordinators.share.partitions import SharePartitions, SharePartitionSettings
     from broker.coordinators.share.states import ShareStates
     from broker.metadata_cache import MetadataCache
+    from broker.replicas.current_leaders import CurrentLeaders
     from broker.replicas.partitions import Partitions
-    from broker.requests.client_view import ClientView
     from broker.requests.context import RequestContext
     from broker.requests.served_api import Reply
     from config import BrokerConfig
@@ -62,13 +62,13 @@ class ShareRequests:
         partitions: Partitions,
         share_partitions: SharePartitions,
         share_states: ShareStates,
-        client_view: ClientView,
+        current_leaders: CurrentLeaders,
     ) -> None:
         self._guard = guard
         self._partitions = partitions
         self._share_partitions = share_partitions
         self._share_states = share_states
-        self._client_view = client_view
+        self._current_leaders = current_leaders
 
     def reader(self, ctx: RequestContext) -> Callable[[str], bool] | None:
         """Return a function that says whether the client may read a topic; None without an authorizer."""
@@ -126,8 +126,8 @@ class ShareRequests:
         return self._share_states.after_commit(keys, respond(), failed)
 
     def set_leader(self, place: TopicIdPartition, data: Struct, leaders: set[int]) -> None:
-        """Set `current_leader` in an answer if another worker has the partition; add its id to `leaders`."""
-        leader = self._client_view.other_leader(self._partitions.topic_name(place.topic_id), place.partition)
+        """Set `current_leader` in an answer if another broker leads the partition; add its id to `leaders`."""
+        leader = self._current_leaders.other_leader(self._partitions.topic_name(place.topic_id), place.partition)
         if leader is not None:
             data.current_leader = data.current_leader.struct_type(leader_id=leader[0], leader_epoch=leader[1])
             leaders.add(leader[0])

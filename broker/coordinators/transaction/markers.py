@@ -81,7 +81,7 @@ class PartitionMarkers:
 
         Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
         NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER while a partition of `__consumer_offsets` is being loaded and where
-        another worker hosts the partition, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch
+        another broker leads the partition, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch
         below 0. The Deferred may fail with LogOffline instead.
         """
         partition = self._partitions.get(topic, index)

@@ -63,7 +63,6 @@ def when_verified(
 
     Records of more than one producer make all partitions fail with INVALID_PRODUCER_ID_MAPPING. `serve` is called
     even if the client disconnects meanwhile: the partitions have joined the transaction, so they get their records.
-    In a worker the verifier's answer arrives before the marker that ends the transaction: both use one link.
     """
     found = _look(partitions, api_version, request)
     if not found.first:

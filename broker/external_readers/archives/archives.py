@@ -66,12 +66,10 @@ class Archives:
         loop: AbstractEventLoop,
         timers: Timers,
         *,
-        logs_problems: bool = True,
         in_thread: InThread | None = None,
     ) -> None:
         self._poller = Poller("archives", Manifests(paths).look, self._take, INTERVAL_MS, loop, timers, in_thread)
         self._log_end = log_end
-        self._logs_problems = logs_problems
         self._log = LimitedLog(log)
         self._known: _Known | None = None
         self._names: list[str] = []
@@ -122,8 +120,7 @@ class Archives:
                         "The archive %s belongs to another topic %s, so retention does not wait for it: %s", *details
                     )
         self._known, self._reported_others = known, others
-        if self._logs_problems:
-            self._log_changes(found)
+        self._log_changes(found)
 
     def _of_others(self, archive: Archive) -> Mapping[str, str]:
         """Return the topics of an archive that differ from the topics of that name here, with the reason."""

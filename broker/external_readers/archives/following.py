@@ -19,13 +19,8 @@ def follow_archives(
     holds: RetentionHolds,
     loop: AbstractEventLoop,
     timers: Timers,
-    *,
-    logs_problems: bool,
 ) -> None:
-    """Follow the configured archives, and make retention wait for them.
-
-    `logs_problems`: whether this process logs unreadable archives.
-    """
+    """Follow the configured archives, and make retention wait for them."""
     paths = config.get_list("pybroker.archives")
     if not paths:
         return
@@ -37,6 +32,6 @@ def follow_archives(
         found = opened.get(place)
         return found.log_end_offset if found is not None else None
 
-    archives = Archives(paths, log_end, loop, timers, logs_problems=logs_problems)
+    archives = Archives(paths, log_end, loop, timers)
     holds.add(archives)
     archives.start()

@@ -14,19 +14,16 @@ if TYPE_CHECKING:
 
 
 def follow_queries(
-    config: BrokerConfig, holds: RetentionHolds, loop: AbstractEventLoop, timers: Timers, *, logs_problems: bool
+    config: BrokerConfig, holds: RetentionHolds, loop: AbstractEventLoop, timers: Timers
 ) -> SparkQueries | None:
-    """Follow the queries of the configured checkpoints, and make retention aware of them.
-
-    `logs_problems`: whether this process logs unreadable checkpoints.
-    """
+    """Follow the queries of the configured checkpoints, and make retention aware of them."""
     paths = config.get_list("pybroker.spark.checkpoints")
     if not paths:
         return None
     from broker.external_readers.spark.queries import SparkQueries
 
     interval_ms = config.get_int("pybroker.spark.checkpoints.interval.ms")
-    queries = SparkQueries(paths, interval_ms, loop, timers, logs_problems=logs_problems)
+    queries = SparkQueries(paths, interval_ms, loop, timers)
     holds.add(queries)
     queries.start()
     return queries

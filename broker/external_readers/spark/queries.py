@@ -39,12 +39,10 @@ class SparkQueries:
         loop: AbstractEventLoop,
         timers: Timers,
         *,
-        logs_problems: bool = True,
         in_thread: InThread | None = None,
     ) -> None:
         look = Checkpoints(paths).look
         self._poller = Poller("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
-        self._logs_problems = logs_problems
         self._log = LimitedLog(log)
         self._reported: set[str] = set()
         self._names: frozenset[str] = frozenset()
@@ -82,8 +80,7 @@ class SparkQueries:
 
     def _take(self, found: CheckpointCheck) -> None:
         self.found = found
-        if self._logs_problems:
-            self._log_changes(found)
+        self._log_changes(found)
 
     def _log_changes(self, found: CheckpointCheck) -> None:
         for path, problem in found.problems.items():

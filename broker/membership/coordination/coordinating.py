@@ -27,6 +27,7 @@ from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupController
+    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.membership.peers import Peers
     from broker.replicas.partition import Partition
@@ -93,6 +94,15 @@ class CoordinatingMember(CoordinatorProcess):
         services = super().shares
         services.share_partitions.drop_states_of_empty_groups()
         return services
+
+    @cached_property
+    def own_appends(self) -> OwnAppends:
+        from broker.membership.coordination.peer_appends import PeerAppends  # few brokers need it
+
+        assert self._requests is not None
+        timeout_ms = self.config.get_int("request.timeout.ms")
+        own, image = self.partition_appends, self.metadata.image
+        return PeerAppends(self.config.node_id, image, own, self._requests, timeout_ms)
 
     def _marker_writer(self) -> MarkerWriter:
         assert self._requests is not None

@@ -42,10 +42,10 @@ def asked_client(query: str) -> bytes | None:
 
 
 def take_clients(broker: ObservedProcess, instance_id: bytes | None) -> Clients:
-    """Return the clients; called on the loop. Only the first worker has any: it answers for all workers."""
+    """Return the clients; called on the loop."""
     now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
     main = broker.main_parts
-    if main is None or main.client_metrics.received is None:
+    if main.client_metrics.received is None:
         return Clients(now_ms, monotonic_ms, [], {}, None if instance_id is None else [])
     metrics, received = main.client_metrics, main.client_metrics.received
     numbers = None if instance_id is None else received.of_client(instance_id)

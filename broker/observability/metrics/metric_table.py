@@ -68,8 +68,6 @@ HANDLER_IDLE = Metric("kafka_server_kafkarequesthandlerpool_requesthandleravgidl
     "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent")
 TIMERS = own("timers", (), "Scheduled timers.")
 THREAD_CALLS = own("thread_calls", ("pool",), "Calls that wait for a thread or run in one.")
-WORKERS_SERVING = own("workers_serving", (), "Workers (num.workers) that serve clients now.")
-WORKER_RESTARTS = own("worker_restarts_total", (), "Restarts of workers (num.workers) that died.")
 WORKER_PROCESSES = own("worker_processes", (), "Processes that open batches.")
 DISK_READ = kafka("server", "KafkaServer", "linux-disk-read-bytes", (), "Bytes that the process read from disks.")
 DISK_WRITTEN = kafka("server", "KafkaServer", "linux-disk-write-bytes", (), "Bytes that the process wrote to disks.")

@@ -45,18 +45,6 @@ class MeasuringEndpoint(Protocol):
         """The measured times of requests."""
 
 
-class WorkerCounts(Protocol):
-    """The other workers."""
-
-    @property
-    def serving(self) -> int:
-        """The number of workers that serve clients."""
-
-    @property
-    def restarts(self) -> int:
-        """The number of restarts of workers that died."""
-
-
 class MetadataProgress(Protocol):
     """How far this process has followed the metadata log."""
 
@@ -131,7 +119,6 @@ class MeasuredProcess(Protocol):
 class ObservedProcess(MeasuredProcess, Protocol):
     """A running broker process, observed on its event loop."""
 
-    number: int
     config: BrokerConfig
     loop: AbstractEventLoop
     clock: Clock
@@ -153,9 +140,5 @@ class ObservedProcess(MeasuredProcess, Protocol):
     dead_letter_counts: dict[str, LetterCounts]
 
     @property
-    def main_parts(self) -> MainParts | None:
-        """The parts of the main process; None in a worker."""
-
-    @property
-    def supervisor(self) -> WorkerCounts | None:
-        """The other workers; None if there is one process."""
+    def main_parts(self) -> MainParts:
+        """The controller, the coordinators and the replicas."""

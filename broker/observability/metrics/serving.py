@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def bind_endpoint(broker: ObservedProcess) -> Endpoint | None:
-    """Bind the ports; other workers than the main process use the next port numbers. Raises CannotBind."""
+    """Bind the ports. Raises CannotBind."""
     addresses = metrics_addresses(broker.config)
     if not addresses:
         return None
     with needed_library():
         from broker.observability.metrics.endpoint import Application, Endpoint
-    return Endpoint([(host, port and port + broker.number) for host, port in addresses], broker, Application(broker))
+    return Endpoint(addresses, broker, Application(broker))
 
 
 def metrics_addresses(config: BrokerConfig) -> list[tuple[str | None, int]]:

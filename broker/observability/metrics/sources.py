@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from broker.observability.loop_watch import LAG_BOUNDS_S
 from broker.observability.metrics import metric_table as table
 from broker.observability.metrics.metric import Buckets, Sample, Timings, quantiles
-from broker.process.placement import MAIN
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.share.group import ShareGroup
@@ -44,7 +43,7 @@ _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: 
 
 
 def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
-    """Yield all samples of a running broker; those of the cluster and the coordinators only in the main process."""
+    """Yield all samples of a running broker."""
     yield from requests(broker)
     yield from clients(broker)
     yield from process(broker)
@@ -53,13 +52,12 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield from queries(broker)
     yield from dead_letters(broker)
     main = broker.main_parts
-    if main is not None:
-        yield from cluster(broker, main)
-        yield from groups(broker, main)
-        yield from transactions(main)
-        yield from telemetry(main)
-        if main.replicas is not None:
-            yield from main.replicas.samples()
+    yield from cluster(broker, main)
+    yield from groups(broker, main)
+    yield from transactions(main)
+    yield from telemetry(main)
+    if main.replicas is not None:
+        yield from main.replicas.samples()
 
 
 def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
@@ -117,10 +115,6 @@ def process(broker: ObservedProcess) -> Iterator[Sample]:
     yield table.THREAD_CALLS, ("offload",), broker.offload.queued_count
     yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
     yield table.WORKER_PROCESSES, (), len(broker.workers.process_ids)
-    if broker.number == MAIN:
-        supervisor = broker.supervisor
-        yield table.WORKERS_SERVING, (), 1 if supervisor is None else 1 + supervisor.serving
-        yield table.WORKER_RESTARTS, (), 0 if supervisor is None else supervisor.restarts
     yield table.BACKGROUND_TASKS, (), broker.background.queued_count
     flushes = broker.background.flush_times.measured()
     yield table.FLUSHES, (), Timings(flushes.count, flushes.total_ms, quantiles(flushes.latest_ms))
@@ -162,7 +156,7 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
         yield table.PARTITION_UNDER_REPLICATED, labels, in_sync < replicas
         yield table.STABLE_OFFSET_LAG, labels, log.high_watermark - log.last_stable_offset
     yield from traffic.samples({partition.topic for partition in broker.partitions})
-    view = None if broker.main_parts is None else broker.main_parts.replicas
+    view = broker.main_parts.replicas
     followed, offline = (0, 0) if view is None else (view.followed_count, view.offline_count)
     shrinks, expands = (0, 0) if view is None else view.isr_changes
     yield table.PARTITIONS, (), counts["all"] + followed
@@ -201,7 +195,7 @@ def directories(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample]:
-    """Yield figures of Spark queries, in the partitions of this worker or `of_all`; and the bytes kept for them."""
+    """Yield figures of Spark queries, in the partitions of this broker or `of_all`; and the bytes kept for them."""
     for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
         yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
     found = broker.queries.found if broker.queries is not None else None
@@ -281,7 +275,7 @@ def dead_letters(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def _high_watermark(broker: ObservedProcess, topic: str, index: int) -> int | None:
-    """Return the high watermark: exact for logs open here, else the last value that another worker reported."""
+    """Return the high watermark: exact for logs open here, else the last value that another broker reported."""
     own = _own_high_watermark(broker, topic, index)
     return own if own is not None else broker.end_offsets.known_ends.get((topic, index))
 
@@ -292,11 +286,8 @@ def _own_high_watermark(broker: ObservedProcess, topic: str, index: int) -> int 
 
 
 def learn_ends(broker: ObservedProcess) -> Deferred[None]:
-    """Ask other processes for the end offsets that `groups`, and `queries` of all, need."""
-    main = broker.main_parts
-    if main is None:
-        return Deferred.resolved(None)
-    return broker.end_offsets.learn_ends(_committed(broker, main))
+    """Ask other brokers for the end offsets that `groups`, and `queries` of all, need."""
+    return broker.end_offsets.learn_ends(_committed(broker, broker.main_parts))
 
 
 def _committed(broker: ObservedProcess, main: MainParts) -> Iterator[tuple[str, int]]:
@@ -332,9 +323,8 @@ def telemetry(main: MainParts) -> Iterator[Sample]:
 
 
 def client_series(broker: ObservedProcess) -> list[Series]:
-    """Return the numbers that clients pushed to this process."""
-    main = broker.main_parts
-    received = main.client_metrics.received if main is not None else None
+    """Return the numbers that clients pushed to this broker."""
+    received = broker.main_parts.client_metrics.received
     return received.series() if received is not None else []
 
 

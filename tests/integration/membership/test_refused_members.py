@@ -208,7 +208,6 @@ def test_start_that_fails_before_all_parts_exist(controller: FakeController, tmp
         ({"controller_quorum_bootstrap_servers": ""}, "set controller.quorum.bootstrap.servers to the addresses"),
         ({"controller_listener_names": ""}, "controller.listener.names must contain at least one value"),
         ({"controller_quorum_voters": f"1@{HOST}:9"}, "the node id 1 must not be included in the set of voters"),
-        ({"num_workers": "2"}, "has one process; start several brokers"),
         ({"listeners": f"PLAINTEXT://{HOST}:0,CONTROLLER://{HOST}:0"}, "must not contain a value appearing in"),
         ({"process_roles": "controller"}, "must only contain values appearing in the 'listeners'"),
     ],

@@ -51,9 +51,3 @@ def test_help_is_on_standard_output(capsys):
     """With exit code 0."""
     assert main(["--help"]) == 0
     assert "--override" in capsys.readouterr().out
-
-
-def test_control_needs_a_single_process(capsys):
-    """Workers have separate clocks."""
-    assert main(["--ephemeral", "--control", "--override", "num.workers=2"]) == 2
-    assert capsys.readouterr().err.startswith("pybroker: --control: with num.workers=1 only")

@@ -15,11 +15,10 @@ from broker.membership.forwarding import apis_of_a_member
 from broker.requests.binding import needs_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import ServedApi, discover
-from broker.services import MainServices, MemberServices, Services, ShareServices, WorkerServices
-from broker.workers.requests import apis_of_a_worker
+from broker.services import MainServices, MemberServices, Services, ShareServices
 from protocol.schema import Struct
 
-MAIN_PROCESS, WORKER = (Services, MainServices, ShareServices), (Services, WorkerServices, ShareServices)
+NODE_ALONE = (Services, MainServices, ShareServices)
 MEMBER = (Services, MemberServices, ShareServices)
 
 
@@ -68,11 +67,10 @@ def satisfies(offered: type, needed: Any) -> bool:
 @pytest.mark.parametrize(
     ("process", "apis"),
     [
-        (MAIN_PROCESS, discover()),
-        (WORKER, apis_of_a_worker(discover())),
+        (NODE_ALONE, discover()),
         (MEMBER, apis_of_a_member(discover())),
     ],
-    ids=["main process", "worker", "member"],
+    ids=["node alone", "member"],
 )
 def test_each_needed_service_exists_with_its_type(process: tuple[type, ...], apis: dict[int, ServedApi]) -> None:
     """For handlers and fast paths. A missing service would fail the first request."""

@@ -42,12 +42,6 @@ def test_refused(overrides: dict[str, str], message: str) -> None:
         load(overrides=overrides, to_serve=True)
 
 
-@pytest.mark.parametrize("secured", [CLASS, {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9099"}])
-def test_several_workers_with_security_are_rejected(secured: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="several workers do not authenticate clients"):
-        load(overrides=secured | {"num.workers": "2"}, to_serve=True)
-
-
 def test_known_authorizer_has_no_warning() -> None:
     assert load(overrides=CLASS, to_serve=True).warnings == ()
 

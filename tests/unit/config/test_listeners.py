@@ -89,15 +89,6 @@ def test_controller_listeners_are_not_for_clients() -> None:
     assert not any("CONTROLLER" in line for line in config.notices)
 
 
-def test_several_workers_open_no_controller_listener() -> None:
-    """They are a node alone, with one notice."""
-    config = load(overrides={**COMBINED, "num.workers": "2"})
-
-    assert not config.is_combined
-    (notice,) = [line for line in config.notices if "CONTROLLER://localhost:9093 is not opened" in line]
-    assert "num.workers=2" in notice
-
-
 @pytest.mark.parametrize("left_out", ["process.roles", "controller.listener.names", "listeners"])
 def test_a_node_alone_lacks_the_role_or_the_listener(left_out: str) -> None:
     alone = {key: value for key, value in COMBINED.items() if key != left_out}
@@ -224,59 +215,6 @@ def test_listener_prints_as_in_the_file() -> None:
     """IPv6 hosts are in brackets."""
     assert str(plaintext("::1", 9092)) == "PLAINTEXT://[::1]:9092"
     assert str(plaintext(None, 9092)) == "PLAINTEXT://:9092"
-
-
-@pytest.mark.parametrize(
-    ("listeners", "workers", "problem"),
-    [
-        ("A://:9092,B://:9094", 2, None),
-        ("A://:0,B://:0", 200, None),
-        ("A://:9092,CONTROLLER://:9093", 2, None),  # the controller's is not opened
-        ("A://127.0.0.1:9092,B://[::1]:9092", 2, None),
-        ("A://:9092,B://:9093", 2, "needs the ports 9092 to 9093 for one listener; 9093 is another listener's"),
-        ("A://:9094,B://:9092", 3, "needs the ports 9092 to 9094 for one listener; 9094 is another listener's"),
-        ("A://:65534", 2, None),
-        ("A://:65535", 2, "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
-    ],
-)
-def test_workers_use_consecutive_ports(listeners: str, workers: int, problem: str | None) -> None:
-    """One port per worker, from the listener's own on."""
-    given = {**MAP, "listeners": listeners, "inter.broker.listener.name": "A", "num.workers": str(workers)}
-    if "CONTROLLER" in listeners:
-        given |= KRAFT
-    if problem is None:
-        assert load(overrides=given).num_workers == workers
-    else:
-        with pytest.raises(ConfigError, match=problem):
-            load(overrides=given)
-
-
-@pytest.mark.parametrize(
-    ("advertised", "problem"),
-    [
-        ("A://x:9092,B://x:9094", None),
-        ("A://x:9092,B://y:9093", None),  # another machine
-        ("A://x:9092,B://x:9092", None),  # the same address for both, as with one worker
-        ("A://x:9092,B://x:9093", "needs the ports 9092 to 9093 for one listener; 9093 is another listener's"),
-        ("A://x:9092,B://x:65535", "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
-    ],
-)
-def test_workers_have_advertised_ports_of_their_own(advertised: str, problem: str | None) -> None:
-    """Counted from the advertised port of the first worker."""
-    given = {**MAP, "listeners": "A://:7000,B://:8000", "inter.broker.listener.name": "A", "num.workers": "2"}
-    if problem is None:
-        load(overrides={**given, "advertised.listeners": advertised})
-    else:
-        with pytest.raises(ConfigError, match=problem) as refused:
-            load(overrides={**given, "advertised.listeners": advertised})
-        assert refused.value.problems[0].key == "advertised.listeners"
-
-
-def test_ids_of_workers_are_the_brokers_own() -> None:
-    """One id per worker, from node.id on."""
-    config = load(overrides={"node.id": "5", "num.workers": "3"})
-
-    assert [each for each in range(10) if config.is_own_id(each)] == [5, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,6 @@ def test_controller_alone() -> None:
         ({"controller.quorum.bootstrap.servers": "a:9093,b:9093"}, "a quorum of several controllers is not supported"),
         ({"controller.listener.names": None}, "must contain at least one value appearing in the 'listeners'"),
         ({"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}, "must only contain KRaft controller listeners"),
-        ({"num.workers": "2"}, "a controller has one process"),
     ],
 )
 def test_values_that_describe_no_controller(changes: dict[str, str | None], reason: str) -> None:
@@ -250,6 +249,15 @@ def test_values_that_describe_no_controller(changes: dict[str, str | None], reas
     settings = {key: value for key, value in {**CONTROLLER, **changes}.items() if value is not None}
     (found,) = problems(overrides=settings)
     assert reason in found
+
+
+@pytest.mark.parametrize("value", ["2", "0"])
+def test_several_processes_are_refused(value: str) -> None:
+    """Earlier versions had them. One process is what a broker has."""
+    (found,) = problems(overrides={"num.workers": value})
+    assert f"num.workers={value}" in found
+    assert "start several brokers of one cluster" in found
+    load(overrides={"num.workers": "1"})
 
 
 MEMBER = {
@@ -275,7 +283,6 @@ def test_member_knows_the_listener_of_its_controllers() -> None:
         ({"controller.quorum.voters": "1@localhost:9093,2@localhost:9094"}, "node id 1 must not be included"),
         ({"controller.quorum.bootstrap.servers": ""}, "set controller.quorum.bootstrap.servers"),
         ({"controller.listener.names": None}, "must contain at least one value"),
-        ({"num.workers": "2", "listeners": "PLAINTEXT://localhost:0"}, "num.workers=2"),
         ({"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "not found in listener.security.protocol.map"),
     ],
 )

@@ -49,6 +49,7 @@ CONSUMED_BY_THE_LOADER = {
     "broker.id",
     "broker.id.generation.enable",
     "group.share.assignors",  # one of the two names is read
+    "num.workers",  # only 1 is accepted
     "process.roles",
     "reserved.broker.max.id",
 }

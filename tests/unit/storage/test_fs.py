@@ -1,7 +1,6 @@
 """Disk operations that do more than the system calls."""
 
 import errno
-import fcntl
 import os
 import socket
 import subprocess
@@ -128,55 +127,6 @@ def test_lock_excludes_other_processes(tmp_path: Path) -> None:
     assert "in use by another broker" in other.stderr
     directory.unlock()
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_shared_lock_is_held_until_the_last_process_ends(tmp_path: Path) -> None:
-    """Any part, even one of an orphaned process, excludes a process that wants the whole lock; parts exclude each
-    other.
-    """
-    directory = LogDirectory(str(tmp_path))
-    directory.lock()
-    directory.share_lock()
-    code = (
-        "import sys; sys.path.insert(0, '.')\n"
-        "from storage.log.directory import LogDirectory\n"
-        f"directory = LogDirectory({directory.path!r})\n"
-    )
-
-    def run(then: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-c", code + then], capture_output=True, text=True, check=False)
-
-    assert run("directory.lock_part(1)").returncode == 0
-    wait = "directory.lock_part(1); print('locked', flush=True); sys.stdin.read()"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", code + wait], text=True, **pipes) as orphan:  # type: ignore[call-overload]
-        assert orphan.stdout.readline() == "locked\n"
-        assert "still in use" in run("directory.lock_part(1)").stderr
-        assert run("directory.lock_part(2)").returncode == 0
-        directory.unlock()
-        assert "in use by another broker" in run("directory.lock()").stderr
-    assert run("directory.lock()").returncode == 0
-
-
-def test_exclusive_lock_makes_others_wait(tmp_path: Path) -> None:
-    """Other threads wait too: the lock belongs to the open file, not to the process."""
-    path = tmp_path / "lock"
-    path.write_bytes(b"")
-    other = os.open(path, os.O_RDWR)
-    with LOCAL.exclusive(str(path)), pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(other)
-
-
-def test_lock_file_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NFS does not lock other files; a missing file is created."""
-    modes: list[int] = []
-    monkeypatch.setattr(
-        fcntl, "flock", lambda handle, _: modes.append(fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE)
-    )
-    with LOCAL.exclusive(str(tmp_path / "lock")):
-        assert modes == [os.O_RDWR]
 
 
 def test_identity_changes_with_the_file(tmp_path: Path) -> None:

@@ -40,16 +40,6 @@ def test_directories_are_cordoned_from_metadata_version_4_3_on(changes: Change) 
     assert broker.controller.batches == []
 
 
-def test_a_worker_has_the_configuration_of_the_first_one() -> None:
-    """It is altered under the first worker's id. Levels of loggers are set under the id of any worker."""
-    broker = ConfigBroker(settings={"num.workers": "2"})
-    message = "Unexpected broker id, expected 1, but received 2, a worker that has the configuration of the first one"
-    assert change(broker, (BROKER, "2", [("log.cleaner.threads", SET, "1")])) == [(42, message)]
-    assert change(broker, (LOGGER, "2", [("root", SET, "INFO")]), validate_only=True) == [(0, None)]
-    refused = change(broker, (LOGGER, "3", [("root", SET, "INFO")]), validate_only=True)
-    assert refused == [(42, "Unexpected node id. Expected 1, but received 3")]
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "changes"),
     [

@@ -9,7 +9,7 @@ _SCRIPT = """
 import sys
 from pybroker.engine_process import enter
 enter()
-import broker.main, broker.lifecycle, broker.main_process, broker.workers.supervisor
+import broker.main, broker.lifecycle, broker.main_process
 absent = "broker.network.outbound", "broker.membership", "broker.replication", "client", "config.membership"
 absent += "replication", "security.sasl.c", "broker.controlling", "controller.cluster_controller", "config.controllers"
 absent += "controller.broker_life", "controller.replica_index", "controller.elections", "metadata.broker_registration"

@@ -58,13 +58,12 @@ def test_configured_send_buffer_is_not_adapted():
     [
         ({}, 2_000_000_000),
         ({"socket.request.max.bytes": "2000000001"}, 2_000_000_001),
-        ({"num.workers": "4"}, 500_000_000),
         ({"queued.max.request.bytes": "123456789"}, 123_456_789),
         ({"queued.max.request.bytes": "-1"}, -1),
     ],
 )
 def test_queued_max_request_bytes_has_a_limit_by_memory(monkeypatch, keys, limit_bytes):
-    """By default a quarter of the memory for all workers, but at least one request of maximal size."""
+    """By default a quarter of the memory, but at least one request of maximal size."""
     monkeypatch.setattr(settings, "memory_bytes", lambda: 8_000_000_000)
 
     assert configured(**keys)[0].memory.limit_bytes == limit_bytes

@@ -36,7 +36,7 @@ class LeadingBroker(DataBroker):
         super().__init__(directory)
         self.durability = ReplicatedDurability(self.durability, timeout_ms=30_000)  # type: ignore[assignment]
         #: The leader of partitions that this broker has given up: id and epoch.
-        self.client_view = SimpleNamespace(other_leader=lambda topic, partition: (2, 5))
+        self.current_leaders = SimpleNamespace(other_leader=lambda topic, partition: (2, 5))
         self.endpoints = SimpleNamespace(structs=lambda connection, kind, ids: [], nodes=lambda connection: [])
         self.epochs: dict[int, int] = {2: 20, 3: 30}
         self.proposed: list[tuple[PartitionKey, Proposal]] = []

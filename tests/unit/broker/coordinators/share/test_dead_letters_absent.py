@@ -10,7 +10,6 @@ enter()
 import broker.lifecycle, broker.main, broker.main_process
 import broker.coordinators.share.fetch_services, broker.coordinators.share.partitions
 import broker.coordinators.share.requests, broker.coordinators.share.coordinator
-import broker.workers.worker, broker.workers.supervisor
 from broker.requests.served_api import discover
 for row in discover().values():
     row.load()

@@ -12,7 +12,6 @@ import pytest
 from broker.coordinators.transaction.ending import LONGEST_RETRY_MS, RETRY_MS
 from broker.coordinators.transaction.markers import Marker, PartitionMarkers
 from broker.replicas.partition import OfflineLog
-from broker.workers.markers import WorkerMarkers
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.shard import TransactionShard
 from metadata.create_topics import NewTopic
@@ -168,20 +167,19 @@ def test_failing_marker_does_not_block_others(
 
 
 def test_marker_is_written_once_its_partition_is_ready(tmp_path: Path):
-    """A worker that dies repeatedly is away for half a minute, so the retry delay has become long."""
-    broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
-    away = True
+    """A leader may be away for half a minute, so the retry delay has become long."""
+    broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1"})
+    theirs, away = 1, True
 
-    class Supervisor:
-        def mark(self, *_: Any) -> Deferred[ErrorCode]:
-            return Deferred.resolved(ErrorCode.NOT_LEADER_OR_FOLLOWER if away else ErrorCode.NONE)
+    class Markers:
+        def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
+            is_away = away and (topic, index) == ("t", theirs)
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_away else broker.markers.write(marker, topic, index)
 
-    supervisor: Any = Supervisor()
-    broker.transactions._markers = WorkerMarkers(broker.markers, broker.partitions, supervisor)
+    broker.transactions._markers = Markers()
     try:
         broker.controller.create_topics([NewTopic("t", 2, 1)])
         broker.settle()
-        [theirs] = [index for index in (0, 1) if broker.partitions.is_elsewhere("t", index)]
         assert broker.client.init("x") == "NONE P0 0"
         assert broker.client.add("x", ("P0", 0), ("t", theirs)) == f"t-{theirs} NONE"
         assert broker.client.end("x", ("P0", 0), True) == "NONE"

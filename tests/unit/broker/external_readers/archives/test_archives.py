@@ -19,7 +19,7 @@ Place = tuple[str, int]
 class Stage:
     """Archives in `lake` and `other`, checks that run when a test triggers them, and logs that all end at 100."""
 
-    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, logs_problems: bool = True) -> None:
+    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture) -> None:
         self.lake, self.other = directory / "lake", directory / "other"
         self.log_ends: dict[Place, int] = {(topic, index): 100 for topic in ("orders", "clicks") for index in range(3)}
         self._loop = FakeLoop()
@@ -31,7 +31,6 @@ class Stage:
             self.log_ends.get,
             self._loop,  # type: ignore[arg-type]
             Timers(self._loop, self._loop.clock),
-            logs_problems=logs_problems,
             in_thread=self._calls.append,
         )
         self.archives.start()
@@ -123,15 +122,7 @@ def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
     stage.log_ends[("orders", 0)] = 101
     stage.look()
     assert stage.archives.positions()[("orders", 1)] == 10
-    del stage.log_ends[("orders", 0)]  # at another worker, or not open yet, so its end is unknown
+    del stage.log_ends[("orders", 0)]  # at another broker, or not open yet, so its end is unknown
     put_manifest(stage.lake, {("orders", 0): 1_000})
     assert stage.look() == []
     assert stage.archives.positions() == {("orders", 0): 1_000}
-
-
-def test_first_worker_logs_problems_of_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Each worker logs those of its own partitions."""
-    stage = Stage(tmp_path, caplog, logs_problems=False)
-    put_manifest(stage.lake, {("orders", 0): 101})
-    (lines,) = stage.look()
-    assert "another topic orders" in lines

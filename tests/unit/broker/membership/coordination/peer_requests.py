@@ -48,4 +48,5 @@ class Leaders:
         if name not in self.topics:
             return None
         leaders = self.topics[name]
-        return SimpleNamespace(partitions={index: SimpleNamespace(leader=each) for index, each in enumerate(leaders)})
+        partitions = {index: SimpleNamespace(leader=each) for index, each in enumerate(leaders)}
+        return SimpleNamespace(name=name, topic_id=name.encode().ljust(16), partitions=partitions)
