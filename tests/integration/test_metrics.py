@@ -137,7 +137,7 @@ def test_all_documented_metrics_exist(broker: Watched) -> None:
     """With topics and groups. No metric is missing in the table of names.
 
     Those of Spark's queries need checkpoints (test_queries.py), those of dead letters need a queue
-    (test_dead_letter_queues.py).
+    (membership/test_dead_letters.py).
     """
     on_demand = ("pybroker_spark_", "pybroker_retention_held_", "kafka_server_sharegroupmetrics_deadletterqueue")
     with DataClient(HOST, broker.port) as client:

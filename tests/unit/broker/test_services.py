@@ -96,9 +96,9 @@ def test_handlers_take_context_and_request_first() -> None:
 def test_each_service_is_needed_by_a_handler() -> None:
     needed = {
         name
-        for apis in (discover(), apis_of_a_worker(discover()))
+        for apis in (discover(), apis_of_a_member(discover()))
         for served in apis.values()
         for function in declared(served)
         for name in needs_of(function)
     }
-    assert needed == set(offered_by((Services, MainServices, WorkerServices, ShareServices)))
+    assert needed == set(offered_by((Services, MainServices, MemberServices, ShareServices)))

@@ -105,7 +105,7 @@ def test_configs_reach_unopened_partitions(stage: Stage):
 def test_unopened_partitions_are_counted(stage: Stage):
     """By the metrics, as in Kafka: available, and at min.insync.replicas, however high that is. No log is opened."""
     stage.partitions.update_config("t", LogConfig(min_insync_replicas=2))
-    broker = SimpleNamespace(logs=stage.logs, partitions=stage.partitions, main_parts=None)
+    broker = SimpleNamespace(logs=stage.logs, partitions=stage.partitions, main_parts=SimpleNamespace(replicas=None))
 
     def counts() -> list[float]:
         values = {metric: value for metric, labels, value in partitions(broker, Traffic()) if not labels}  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Metrics of a worker, which has neither controller nor coordinators nor client metrics."""
+"""The clients that push metrics, and the end offsets that metrics need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.deferred import Deferred
 from tests.support.fake_loop import FakeClock
 
 
-def process(main: MainParts | None) -> Any:
+def process(main: MainParts) -> Any:
     asked = Deferred.resolved(None)
     end_offsets = SimpleNamespace(learn_ends=lambda committed: (list(committed), asked)[1])
     return SimpleNamespace(clock=FakeClock(), main_parts=main, end_offsets=end_offsets, queries=None)
@@ -23,15 +23,7 @@ def main_parts(received: object) -> MainParts:
     return MainParts(controller=parts, quorum=parts, groups=parts, transactions=parts, client_metrics=parts)
 
 
-def test_worker_has_no_clients() -> None:
-    worker = process(None)
-    assert take_clients(worker, None).instances == []
-    assert take_clients(worker, bytes(16)).numbers == []
-    assert client_series(worker) == []
-    assert learn_ends(worker).done
-
-
-def test_main_process_has_those_that_push() -> None:
+def test_clients_that_push_are_described() -> None:
     received = SimpleNamespace(counts=dict, of_client=lambda _: ["numbers"], series=lambda: ["series"])
     found = take_clients(process(main_parts(received)), bytes(16))
     assert (found.instances, found.numbers) == (["an instance"], ["numbers"])
