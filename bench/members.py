@@ -36,7 +36,7 @@ _FILLING_S = 600
 
 
 class Served(ABC):
-    """What serves the load: processes, and the addresses of those that lead partitions."""
+    """The processes that serve the load, and the addresses of those that lead partitions."""
 
     name: str
     addresses: Sequence[str]
