@@ -66,6 +66,7 @@ def test_manifests_are_those_of_the_chart() -> None:
     assert MANIFESTS.read_text().splitlines()[0] == f"# {digest()}"
 
 
+@pytest.mark.full_size
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not on PATH")
 def test_helm_renders_the_manifests() -> None:
     command = ["helm", "template", "events", str(CHART), "--namespace", "data"]
