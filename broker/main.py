@@ -185,8 +185,6 @@ def _serve(arguments: Arguments) -> int:
     for line in config.notices:
         log.info("%s", line)
 
-        return _WRONG
-
     from broker.lifecycle import run
 
     return run(

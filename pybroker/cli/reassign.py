@@ -194,7 +194,7 @@ def _execute(session: Session, options: argparse.Namespace) -> None:
             show([{"topic": each[0], "partition": each[1], "replicas": target[each]} for each in started], as_json=True)
         else:
             print(f"Successfully started partition reassignment{'s' * (len(started) > 1)} for {names_of(started)}")
-        _move(client, directories, options)
+        _move(client, directories, options.move_timeout or options.timeout, options)
 
 
 def _verify(session: Session, options: argparse.Namespace) -> None:
@@ -254,7 +254,7 @@ def _cancel(session: Session, options: argparse.Namespace) -> None:
         else:
             print("None of the specified partition reassignments are active.")
         returning = back(client, directories)
-        _move(client, returning, options)
+        _move(client, returning, options.timeout, options)
         if directories and not returning and not options.json:
             print("None of the specified partition moves are active.")
     if not left and not options.preserve_throttles:
@@ -327,9 +327,11 @@ def _alter(
     }
 
 
-def _move(client: Administration, directories: Mapping[Replica, str], options: argparse.Namespace) -> None:
+def _move(
+    client: Administration, directories: Mapping[Replica, str], timeout_s: float, options: argparse.Namespace
+) -> None:
     """Begin moves between log directories. A new replica is there once its reassignment has begun."""
-    lines = start_moves(client, directories, options.move_timeout or options.timeout)
+    lines = start_moves(client, directories, timeout_s)
     if lines and not options.json:
         print("\n".join(lines))
 

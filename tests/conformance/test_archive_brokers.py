@@ -105,6 +105,7 @@ def fill(broker: Broker, topic: str) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.full_size
 def test_a_killed_broker_loses_and_repeats_no_record(
     broker: Broker, session: Callable[[], SparkSession], tmp_path: Path
 ) -> None:
@@ -135,7 +136,7 @@ def without_offsets(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "offset"} for row in rows]
 
 
-@pytest.mark.parametrize("topic", ["whole", "compacted"])
+@pytest.mark.parametrize("topic", ["compacted", pytest.param("whole", marks=pytest.mark.full_size)])
 def test_topic_with_gaps_makes_the_round_trip(
     broker: Broker, session: Callable[[], SparkSession], tmp_path: Path, topic: str
 ) -> None:

@@ -22,7 +22,7 @@ def await_listener(port: int) -> None:
 
 
 WITHOUT_EFFECT = {
-    "Apache Kafka's": ["controller.quorum.bootstrap.servers", "num.network.threads"],
+    "Apache Kafka's": ["num.network.threads"],
     "the documents'": ["num.network.threads", "zookeeper.connect", "zookeeper.connection.timeout.ms"],
 }
 

@@ -127,6 +127,7 @@ def test_bombs_in_a_log_are_found_by_time_where_they_begin(broker: OurBroker) ->
             assert found == {1: 0, latest - LATER_MS: 1, latest - 1: -1 if looked_into else 1, -3: 1}
 
 
+@pytest.mark.full_size
 @pytest.mark.usefixtures("watch")
 def test_many_look_ups_in_bombs_at_a_time_wait_for_each_other(broker: OurBroker) -> None:
     """Many clients look up all of them at once, and half of the clients disconnect."""

@@ -224,7 +224,7 @@ def loads() -> Iterator[list[Load]]:
         load.stopping.set()
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=["page-cache", pytest.param("group-commit", marks=pytest.mark.full_size)])
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OurBroker]:
     with OurBroker(tmp_path, PROPERTIES | MODES[request.param]) as running:
         yield running

@@ -15,8 +15,8 @@ from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
-#: They take at most a minute of CPU. Larger numbers: `make simulate`.
-SCHEDULES = scaled(4_500)
+#: They take half a minute of CPU. Larger numbers: `make simulate`.
+SCHEDULES = scaled(2_500)
 ROOT = Path(__file__).parents[2]
 
 
