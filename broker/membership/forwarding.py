@@ -16,7 +16,7 @@ from broker.requests.forwardable import FORWARDABLE
 from broker.requests.forwarding import ForwardedApi
 from broker.requests.served_api import ServedApi
 from protocol.api_keys import ApiKey
-from protocol.client_session import Response, SupportedVersions
+from protocol.client_session import Response, SupportedVersions, error_text
 from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES, encode_response, frame
 from protocol.headers import decode_request_header, decode_response_header
@@ -145,7 +145,7 @@ class EnvelopeForwarder:
         elif response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             answered.fail(CloseConnection("the controller does not serve this version of the request"))
         else:  # the envelope was refused, not the request in it
-            self._log.warning("The controller refused a forwarded request: error %d", response.error_code)
+            self._log.warning("The controller refused a forwarded request: %s", error_text(response.error_code))
             _refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, answered)
 
     # -- versions ----------------------------------------------------------------------------------------------------
@@ -204,10 +204,14 @@ def _address(host: str) -> bytes:
 
 
 def _refuse(request: bytes, code: ErrorCode, answered: Deferred[bytes]) -> None:
-    """Answer a request with an error in the form of its API."""
+    """Answer a request with an error in the form of its API. The client of one that is malformed is disconnected."""
     header = decode_request_header(request)
     api = API_BY_KEY[header.api_key]
-    fields = api.request.decode(header.api_version, request, header.position)[0]
+    try:
+        fields = api.request.decode(header.api_version, request, header.position)[0]
+    except ProtocolError as error:
+        answered.fail(error)
+        return
     reply = error_reply(api, header.api_version, fields, code)
     if reply is None:
         answered.fail(CloseConnection(f"{api.name} could not be forwarded: {code.name}"))
