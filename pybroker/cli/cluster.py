@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from pybroker.cli import handover
 from pybroker.cli.client.command import run
@@ -122,6 +124,7 @@ def _quorum(session: Session, options: argparse.Namespace) -> None:
     rows: list[dict[str, object]] = [
         {
             "node": each["replica_id"],
+            "directory_id": _directory_id(each.get("replica_directory_id")),
             "role": "leader" if each["replica_id"] == log["leader_id"] else role,
             "log_end_offset": each["log_end_offset"],
             "lag": None if end is None else max(0, end - each["log_end_offset"]),
@@ -146,6 +149,12 @@ def _quorum(session: Session, options: argparse.Namespace) -> None:
         "observers": sorted(each["replica_id"] for each in log["observers"]),
     }
     show([status], as_json=options.json)
+
+
+def _directory_id(uuid: str | None) -> str | None:
+    """Return a directory's id as Kafka writes it; None if the broker does not report it, or it is zero."""
+    found = UUID(uuid) if uuid else UUID(int=0)
+    return urlsafe_b64encode(found.bytes).decode().rstrip("=") if found.int else None
 
 
 def _ago(timestamp_ms: object, now_ms: int) -> str | None:

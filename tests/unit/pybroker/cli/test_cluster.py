@@ -68,6 +68,7 @@ def test_times_of_the_quorum(
         {"replica_id": number, "log_end_offset": 7, "last_fetch_timestamp": when, "last_caught_up_timestamp": when}
         for number, when in ((1, 9500), (2, -1))
     ]
+    voters[0]["replica_directory_id"] = "38477264-5c77-4ede-b3fc-f8fa86aecbac"
     log = {"error": None, "leader_id": 1, "leader_epoch": 1, "current_voters": voters, "observers": []}
     client = SimpleNamespace(ask=lambda name: {"topics": [{"partitions": [log]}]})
 
@@ -80,3 +81,4 @@ def test_times_of_the_quorum(
 
     rows = [re.split("  +", line.strip()) for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[-1] for row in rows] == ([expected[0], "-1"] if not option else expected)
+    assert [row[1] for row in rows] == ["OEdyZFx3Tt6z_Pj6hq7LrA", "-"]
