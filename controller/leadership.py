@@ -169,8 +169,11 @@ def _check_features(path: str, levels: Mapping[str, int]) -> None:
         raise DirectoryRefused(path, f"is at {unsupported}")
 
 
+_REMEDY = "To be a broker under them, set process.roles=broker and controller.quorum.bootstrap.servers"
+
+
 def _check_voters(path: str, metadata_log: MetadataLog, node_id: int) -> None:
     others = [voter for voter in metadata_log.voters if voter != node_id]
     if others:
         numbers = ", ".join(map(str, others))
-        raise DirectoryRefused(path, f"belongs to a quorum with other controllers (nodes {numbers}), not served yet")
+        raise DirectoryRefused(path, f"belongs to a quorum with other controllers (nodes {numbers}). {_REMEDY}")

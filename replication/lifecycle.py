@@ -258,7 +258,10 @@ class BrokerLifecycle:
 
     def _text_of(self, code: int) -> str:
         if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-            return f"another broker with node.id {self.identity.node_id} is registered and alive"
+            return (
+                f"another broker with node.id {self.identity.node_id} is registered and alive, or the session of this "
+                "broker's former process has not ended yet"
+            )
         if code == ErrorCode.STALE_BROKER_EPOCH:
             return (
                 f"another process with node.id {self.identity.node_id} has registered, or somebody has removed the "

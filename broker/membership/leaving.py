@@ -22,7 +22,7 @@ async def leave(
     timers: Timers,
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """Wait until the controller lets this broker go, at most half of the time that a stop may take.
+    """Wait until the controller completes the shutdown, at most half of the time that a stop may take.
 
     Without an answer the wait ends after half a session, where Apache Kafka waits for five minutes: a controller that
     is back later fences the broker when its session ends, whether the broker has waited or not.
@@ -49,6 +49,10 @@ async def leave(
         await progress.until(lambda: lifecycle.state is LifecycleState.ENDED)
     except TimeoutError:
         waited_ms = clock.monotonic_ms() - began_ms
-        log.warning("No controller has let this broker go for %d ms: it stops without that", waited_ms)
+        log.warning(
+            "No controller has completed the controlled shutdown within %d ms. The broker stops, and its partitions get"
+            " other leaders once a controller has fenced it",
+            waited_ms,
+        )
     finally:
         timer.cancel()

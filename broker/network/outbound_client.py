@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import random
+import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -389,7 +390,12 @@ class OutboundClient:
 
 
 def _reason(error: Exception) -> str:
-    """Return the text of an error. That of asyncio for a refused connection lacks the reason."""
-    if isinstance(error, ConnectionError) and error.errno:
-        return os.strerror(error.errno)
+    """Return the text of an error. That of asyncio for a refused connection lacks the reason.
+
+    A reset during the TLS handshake has no text at all.
+    """
+    if isinstance(error, ConnectionError):
+        return os.strerror(error.errno) if error.errno else str(error) or _CLOSED_BY_PEER
+    if isinstance(error, socket.gaierror):
+        return f"the host name is not resolved: {error.strerror}"
     return str(error)

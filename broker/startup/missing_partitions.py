@@ -94,7 +94,15 @@ def still_missing(missing: Missing, image: MetadataImage, node_id: int, found: M
                 _names(missing, image),
             )
             return {}
-    log.error("Partitions are in a missing log directory: %s", _names(missing, image))
+    if found:
+        log.error("Partitions are in a missing log directory: %s", _names(missing, image))
+    else:  # a member: its metadata comes from the controllers
+        log.warning(
+            "All log directories are new, and partitions are in missing ones. Replicas are copied from other brokers; "
+            "partitions without another replica stay offline until their directory is back, or their topic is deleted: "
+            "%s",
+            _names(missing, image),
+        )
     return missing
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import threading
 import time
 from itertools import pairwise
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from broker.network.outbound_client import OutboundClient, OutboundOptions
 from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, OutboundError, RequestTimedOut
+from broker.network.outbound_security import OutboundSecurity
 from config import load
 from protocol.error_codes import EncodeError, UnsupportedVersion
 from protocol.framing import frame
@@ -174,6 +177,23 @@ def test_unknown_host_is_a_failed_connection() -> None:
     for host in ("no-such-host.invalid", "x" * 70, ".."):
         with OutboundDriver(1, host=host) as driver:
             assert isinstance(driver.error(driver.client.request(METADATA, REQUEST)), ConnectionFailed)
+
+
+def test_plaintext_peer_ends_the_tls_handshake(use_uvloop: bool) -> None:
+    """The event loops' error for it has no text."""
+
+    def refuse() -> None:
+        with listener.accept()[0] as connection:
+            connection.recv(65_536)
+
+    security = OutboundSecurity(ssl.create_default_context())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=refuse)
+        server.start()
+        with OutboundDriver(listener.getsockname()[1], security, use_uvloop=use_uvloop) as driver:
+            error = driver.error(driver.client.request(METADATA, REQUEST))
+        server.join()
+    assert str(error).endswith("the broker closed the connection")
 
 
 def test_connection_that_the_broker_closes_while_idle(use_uvloop: bool) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.replicas.partitions import Partitions
+from broker.startup.missing_partitions import find_missing, still_missing
 from broker.startup.node import Node, open_node
 from config import BrokerConfig, load
 from controller.formatting import make_ready
@@ -120,6 +121,18 @@ def test_partitions_of_an_unlisted_directory_are_offline(root: Path, caplog: pyt
     assert leaders(node) == [1, 1, 1]
     assert are_online(node) == [True, True, True]
     node.close(5000)
+
+
+def test_new_directories_of_a_member_are_reported(root: Path, caplog: pytest.LogCaptureFixture):
+    """Its disk was replaced: the controllers know the partitions, and no directory is left of those that had them."""
+    node = start(root)
+    missing = find_missing(LOCAL, node.image, 1, {})
+    assert still_missing(missing, node.image, 1, {}) == missing
+    assert len(missing) == 3
+    (line,) = caplog.messages[-1:]
+    assert line.startswith("All log directories are new")
+    assert line.endswith(": m-0, m-1, m-2")
+    node.close(4000)
 
 
 def test_missing_directory_after_a_crash_has_no_leader(root: Path):
