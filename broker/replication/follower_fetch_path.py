@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from broker.replicas.fetch_session import FetchedPartition, FetchSession, FetchSessions, Key
     from broker.replicas.partitions import Partitions
     from broker.replication.replica_reads import ReplicaReads
-    from broker.requests.served_api import FastPath, FastPathFactory
+    from broker.requests.served_api import FastAnswer, FastPath, FastPathFactory
     from config import BrokerConfig
     from replication.follower import Follower
     from replication.follower_session import FollowerSession
@@ -76,8 +76,13 @@ def fetch_of_members(reads: Callable[[], ReplicaReads]) -> FastPathFactory:
         guard: Guard | None,
     ) -> FastPath | None:
         """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None without one."""
-        of_consumer = fetch_single(
+
+        def before_many(serve_many: FastPath) -> FastPath:
+            return _fetch_of_followers(_Needs(fetch_services, reads(), version), fetch_sessions, guard, serve_many)
+
+        return fetch_single(
             version,
+            before_many if version >= FIRST_VERSION else None,
             partitions=partitions,
             fetch_sessions=fetch_sessions,
             purgatory=purgatory,
@@ -85,36 +90,37 @@ def fetch_of_members(reads: Callable[[], ReplicaReads]) -> FastPathFactory:
             config=config,
             guard=guard,
         )
-        if version < FIRST_VERSION or of_consumer is None:
-            return of_consumer
-        needs = _Needs(fetch_services, reads(), version)
-        may = None if guard is None else guard.asking(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-
-        def serve(
-            connection: Connection, frame: memoryview, position: int, correlation_id: int
-        ) -> bytes | list[Chunk] | Deferred[list[Chunk] | None] | Waiting | None:
-            """Answer the request in `frame`, whose body begins at `position`; None: the handler must serve it."""
-            request = parse(frame, position)
-            if request is None:
-                return of_consumer(connection, frame, position, correlation_id)
-            wait_ms, _, _, _, session_id, epoch, _, _, topics = request
-            session = fetch_sessions.current(session_id, epoch)
-            if session is None or session.of_follower is None or not session.uses_topic_ids:
-                return None
-            if may is not None and not may(connection, CLUSTER_NAME):
-                return None
-            fetch = _Fetch(needs, session, session.of_follower, request, correlation_id)
-            if not fetch.begin(topics) or (found := fetch.look()) is None:
-                return None
-            fetch_sessions.advance(session.id)
-            fetch.epoch = session.epoch
-            if fetch.take(found, counts=True) or wait_ms <= 0:
-                return fetch.answer(found)
-            return fetch.wait(found, wait_ms, connection, bytes(frame[position:]))
-
-        return serve
 
     return fetch_of_member
+
+
+def _fetch_of_followers(
+    needs: _Needs, sessions: FetchSessions, guard: Guard | None, serve_consumers: FastPath
+) -> FastPath:
+    """Return what serves the next fetches of followers' sessions, and gives the others to `serve_consumers`."""
+    may = None if guard is None else guard.asking(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> FastAnswer:
+        """Answer the request in `frame`, whose body begins at `position`; None: the handler must serve it."""
+        request = parse(frame, position)
+        if request is None:
+            return serve_consumers(connection, frame, position, correlation_id)
+        wait_ms, _, _, _, session_id, epoch, _, _, topics = request
+        session = sessions.current(session_id, epoch)
+        if session is None or session.of_follower is None or not session.uses_topic_ids:
+            return None
+        if may is not None and not may(connection, CLUSTER_NAME):
+            return None
+        fetch = _Fetch(needs, session, session.of_follower, request, correlation_id)
+        if not fetch.begin(topics) or (found := fetch.look()) is None:
+            return None
+        sessions.advance(session.id)
+        fetch.epoch = session.epoch
+        if fetch.take(found, counts=True) or wait_ms <= 0:
+            return fetch.answer(found)
+        return fetch.wait(found, wait_ms, connection, bytes(frame[position:]))
+
+    return serve
 
 
 class _Fetch:

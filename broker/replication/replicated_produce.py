@@ -1,8 +1,9 @@
-"""The fast path of Produce requests in a member: one batch for a partition that has other replicas.
+"""The fast path of Produce requests in a member: that of a node alone, and one batch for a replicated partition.
 
-The batch is appended at once. With acks=all the answer is made at once, too, and sent when the in-sync replicas have
-the records. Its answers equal those of broker.handlers.produce. All other requests are left to the fast path of a node
-alone and to the handler, before anything has changed.
+A partition with one replica is served as by a node alone. The log of a partition that has other replicas does not
+append at once, so its batches come here. The batch is appended; with acks=all the answer is made at the same time, and
+sent when the in-sync replicas have the records. Answers equal those of broker.handlers.produce. Other requests are left
+to the handler, before anything has changed.
 """
 
 from __future__ import annotations
@@ -15,55 +16,47 @@ from broker.replication.replicated_partition import ReplicatedPartition
 from broker.requests.dispatcher import Waiting
 from broker.requests.error_code_map import error_code_of
 from protocol.error_codes import ErrorCode
-from protocol.fast_path.plain_produce import FIRST_VERSION, answer_one, parse_one, timeout_of
+from protocol.fast_path.plain_produce import answer_one, timeout_of
 from protocol.framing import encode_response
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType
-from storage.append.placing import AT_ONCE_BYTES
 from storage.append.record_validation import BatchToOpen
 from storage.errors import AppendRefused, LogOffline
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
+    from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
+    from broker.requests.served_api import FastAnswer, FastPath
+    from protocol.fast_path.plain_produce import OneBatch
     from runtime.clock import Clock
+    from storage.log.partition_log import PartitionLog
 
 _ACKS_ONE = 1
 
 
-def replicated_produce(
-    version: int, *, partitions: Partitions, clock: Clock, guard: Guard | None
-) -> Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | Waiting | None] | None:
+def replicated_produce(version: int, *, partitions: Partitions, clock: Clock, guard: Guard | None) -> FastPath | None:
     """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
-    plain = plain_produce(version, partitions=partitions, clock=clock, guard=guard)
-    if version < FIRST_VERSION or plain is None:
-        return None
     now_ms = clock.now_ms
     may_write = None if guard is None else guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
-    def serve(
-        connection: Connection, frame: memoryview, position: int, correlation_id: int
-    ) -> bytes | list[Chunk] | Waiting | None:
-        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
-        one = parse_one(version, frame, position)
-        if one is None:
-            return plain(connection, frame, position, correlation_id)
+    def append(
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        correlation_id: int,
+        partition: Partition,
+        log: PartitionLog,
+        one: OneBatch,
+    ) -> FastAnswer:
+        """Answer a request for a partition whose log does not append at once; None: the handler must serve it."""
         acks, key, name, index, records = one
-        partition = partitions.get(name, index) if name else partitions.get_by_id(key, index)
-        if type(partition) is not ReplicatedPartition:
-            return plain(connection, frame, position, correlation_id)
-        log = partition.open_log
         if (
-            partition.queue is not None
-            or partition.internal
-            or len(records) > AT_ONCE_BYTES
-            or log is None
+            type(partition) is not ReplicatedPartition
             or log.config.flush_messages != LONG_MAX
             or log.config.log_append_time
             or (acks != _ACKS_ONE and (acks != ACKS_ALL or partition.is_under_min_isr()))
@@ -91,7 +84,7 @@ def replicated_produce(
         committed.add_done_callback(on_committed)
         return answered.result() if answered.done else Waiting(None, correlation_id, b"", answered)
 
-    return serve
+    return plain_produce(version, append, partitions=partitions, clock=clock, guard=guard)
 
 
 def _failed(version: int, correlation_id: int, key: bytes, name: str, index: int, code: ErrorCode) -> list[Chunk]:

@@ -29,11 +29,9 @@ Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 #: A handler whose services are bound (broker/requests/binding.py).
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (connection, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
-# later; or None: the handler has to serve the request
-FastPath: TypeAlias = (
-    "Callable[[Any, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | Waiting | None]"
-)
+#: The frame of an answer, whole or in pieces, perhaps later; or None: the handler has to serve the request.
+FastAnswer: TypeAlias = "bytes | list[Chunk] | Deferred[list[Chunk] | None] | Waiting | None"
+FastPath: TypeAlias = "Callable[[Any, memoryview, int, int], FastAnswer]"  # connection, frame, body, correlation id
 #: A handler as it is written: (ctx, request, *, services) -> Reply.
 DeclaredHandler: TypeAlias = "Callable[..., Reply]"
 #: (version, *, services) -> the fast path of that version, or None.

@@ -65,9 +65,11 @@ _TOPIC_AND_ANSWER_END = b"\0" + _ANSWER_END
 Wanted: TypeAlias = "list[tuple[int, memoryview]]"
 #: The bytes that name a topic in requests and answers, the topic's name ("" where it has an id), and its partitions.
 Topic: TypeAlias = "tuple[bytes, str, Wanted]"
+#: Acks, the bytes that name the topic, its name ("" where it has an id), index of the partition, records.
+OneBatch: TypeAlias = "tuple[int, bytes, str, int, memoryview]"
 
 
-def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, bytes, str, int, memoryview] | None:
+def parse_one(version: int, frame: memoryview, position: int) -> OneBatch | None:
     """Return acks, key, name, index and records of a plain request for a single partition, as `parse` does.
 
     None: it has several partitions, is not plain, or is malformed.

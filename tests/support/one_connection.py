@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from broker.network.connection import Connection
 from broker.network.plaintext import PlaintextTransport
 from broker.network.server import Server
+from broker.requests.served_api import ServedApi
 from protocol.schema import Api, Struct
 from runtime.turn import Turn
 from tests.support.data_broker import DataBroker
@@ -43,13 +44,14 @@ class OneConnection:
     Comprehensions, lambdas and the `__new__` of tuples are left out: they differ between versions of Python.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, served: Mapping[int, ServedApi] | None = None) -> None:
+        """`served`: the APIs; by default those of a node alone."""
         self.broker = DataBroker(directory)
         loop = _Loop(self.broker.clock)
         self.loop = self.broker.loop = loop
         turn = Turn(loop.call_soon)
         self.broker.purgatory._turn = turn
-        self.server = Server(loop, loop.clock, turn, dispatcher_for(self.broker))  # type: ignore[arg-type]
+        self.server = Server(loop, loop.clock, turn, dispatcher_for(self.broker, served))  # type: ignore[arg-type]
         here, self.client = socket.socketpair()
         here.setblocking(False)
         self.client.settimeout(10)

@@ -32,15 +32,29 @@ if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
     from broker.replicas.partitions import Partitions
+    from broker.requests.served_api import FastAnswer, FastPath
+    from protocol.fast_path.plain_produce import OneBatch
     from runtime.clock import Clock
+    from storage.log.partition_log import PartitionLog
+
+    # (connection, frame, position of the body, correlation id, partition, its log, what parse_one has read)
+    AppendToWaitingLog = Callable[[Connection, memoryview, int, int, Partition, PartitionLog, OneBatch], FastAnswer]
 
 
 def plain_produce(
-    version: int, *, partitions: Partitions, clock: Clock, guard: Guard | None
-) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    version: int,
+    append_to_waiting_log: AppendToWaitingLog | None = None,
+    *,
+    partitions: Partitions,
+    clock: Clock,
+    guard: Guard | None,
+) -> FastPath | None:
     """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one.
 
-    It raises PartlyServed with the numbers of the partitions that were appended, as
+    `append_to_waiting_log` serves a request for one partition whose log does not append at once
+    (`PartitionLog.appends_at_once`); it checks `acks` and access. By default the handler serves these requests.
+
+    The fast path raises PartlyServed with the numbers of the partitions that were appended, as
     `protocol.fast_path.plain_produce.answer` takes them.
     """
     if version < FIRST_VERSION:
@@ -48,7 +62,7 @@ def plain_produce(
     now_ms = clock.now_ms
     may_write = None if guard is None else guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
-    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> FastAnswer:
         """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         one = parse_one(version, frame, position)
         if one is not None:
@@ -60,9 +74,14 @@ def plain_produce(
                 or partition.internal
                 or len(records) > AT_ONCE_BYTES
                 or (log := partition.open_log) is None
-                or not log.appends_at_once
-                or (acks != 1 and (acks != -1 or partition.is_under_min_isr()))
-                or (may_write is not None and not may_write(connection, partition.topic))
+            ):
+                return None
+            if not log.appends_at_once:
+                if append_to_waiting_log is None:
+                    return None
+                return append_to_waiting_log(connection, frame, position, correlation_id, partition, log, one)
+            if (acks != 1 and (acks != -1 or partition.is_under_min_isr())) or (
+                may_write is not None and not may_write(connection, partition.topic)
             ):
                 return None
             try:

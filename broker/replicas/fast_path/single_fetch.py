@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
+    from broker.requests.served_api import FastAnswer, FastPath
     from config import BrokerConfig
     from runtime.clock import Clock
     from runtime.purgatory import Purgatory
@@ -46,6 +47,7 @@ class FetchNeeds(NamedTuple):
 
 def fetch_single(
     version: int,
+    before_many: Callable[[FastPath], FastPath] | None = None,
     *,
     partitions: Partitions,
     fetch_sessions: FetchSessions,
@@ -53,8 +55,12 @@ def fetch_single(
     clock: Clock,
     config: BrokerConfig,
     guard: Guard | None,
-) -> Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
-    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
+) -> FastPath | None:
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one.
+
+    `before_many` returns what serves requests that are not a consumer's for one partition; by default that is its
+    argument, the fast path of many partitions.
+    """
     if version < FIRST_VERSION:
         return None
     needs = FetchNeeds(fetch_sessions, purgatory, clock, config)
@@ -66,15 +72,14 @@ def fetch_single(
         config=config,
         guard=guard,
     )
+    serve_others = serve_many if serve_many is None or before_many is None else before_many(serve_many)
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
 
-    def serve(
-        connection: Connection, frame: memoryview, position: int, correlation_id: int
-    ) -> bytes | list[Chunk] | Deferred[list[Chunk] | None] | None:
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> FastAnswer:
         """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         request = parse(version, frame, position)
         if request is None:
-            return None if serve_many is None else serve_many(connection, frame, position, correlation_id)
+            return None if serve_others is None else serve_others(connection, frame, position, correlation_id)
         if request.isolation_level != _READ_UNCOMMITTED or request.last_fetched_epoch >= 0:
             return None
         if request.topic:

@@ -1,14 +1,20 @@
-"""A warm Produce and Fetch call the functions listed in docs/how-it-works/hot-path.md, and make no more calls."""
+"""A warm Produce and Fetch call the functions listed in docs/how-it-works/hot-path.md, and make no more calls.
+
+A member of a cluster makes the same calls for partitions that have one replica.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from broker.membership.fast_paths import with_fast_paths
+from broker.requests.served_api import ServedApi, discover
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
@@ -20,9 +26,12 @@ PAGE = (ROOT / "docs/how-it-works/hot-path.md").read_text()
 SMALL, LARGE = 100, 12_000
 
 
-@pytest.fixture
-def connection(tmp_path: Path):
-    with OneConnection(tmp_path) as connection:
+@pytest.fixture(params=["node", "member"])
+def connection(tmp_path: Path, request: pytest.FixtureRequest):
+    served: Mapping[int, ServedApi] = discover()
+    if request.param == "member":
+        served = with_fast_paths(served, SimpleNamespace)  # type: ignore[arg-type]
+    with OneConnection(tmp_path, served) as connection:
         connection.broker.topic(partitions=2)
         yield connection
 
@@ -127,8 +136,12 @@ def test_warm_fetch_calls_the_listed_functions(connection: OneConnection) -> Non
     compare("Fetch", connection.traced)
 
 
+@pytest.mark.parametrize("connection", ["node"], indirect=True)
 def test_warm_fetch_of_partitions_calls_those_listed(connection: OneConnection) -> None:
-    """The same with a second partition in the session, which has no new records."""
+    """The same with a second partition in the session, which has no new records.
+
+    A member first sees that it is not a follower's fetch.
+    """
     session_id, epoch = 0, 0
     for epoch in range(4):
         session_id = fetch(connection, produce(connection, LARGE), session_id, epoch, partitions=2)
