@@ -135,8 +135,6 @@ class LeaderState:
 
     def advance(self, leader_end: int, now_ms: int) -> bool:
         """Raise the high watermark as far as the followers allow. Return whether it moved."""
-        if not self.has_enough_replicas:
-            return False
         maximal = self.isr.maximal
         committed = leader_end
         for broker_id, follower in self.followers.items():
@@ -145,7 +143,7 @@ class LeaderState:
                 or (follower.has_caught_up(leader_end, now_ms, self.max_lag_ms) and self.is_eligible(follower))
             ):
                 committed = follower.log_end_offset
-        if committed <= self.high_watermark:
+        if committed <= self.high_watermark or not self.has_enough_replicas:
             return False
         self.high_watermark = committed
         return True

@@ -29,6 +29,8 @@ _STATE_HEAD = Layout(">iiibiiB16s")
 _PLAIN_TAIL = Layout(">iiiqqiih")  # ... forgotten topics, size of the rack
 _COMPACT_TAIL = Layout(">Biiqiqi5s")  # ... no tags of partition and topic, forgotten topics, rack, no tags
 _NOTHING_ELSE = b"\0\0\1\1\0"
+# Sizes of bodies with a topic id, which all requests of the shape have.
+_ID_SIZE, _STATE_SIZE = _ID_HEAD.size + _COMPACT_TAIL.size, _STATE_HEAD.size + _COMPACT_TAIL.size
 
 
 class SingleFetch(NamedTuple):
@@ -60,13 +62,13 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
     replica, last_epoch = _CONSUMER, -1
     if version >= _FIRST_WITH_TOPIC_ID:
         if version >= _FIRST_WITH_REPLICA_STATE:
-            if position + _STATE_HEAD.size + _COMPACT_TAIL.size != end:
+            if end - position != _STATE_SIZE:
                 return None
             wait, min_bytes, max_bytes, isolation, session, epoch, topics, topic_id = _STATE_HEAD.unpack_from(
                 frame, position
             )
         else:
-            if position + _ID_HEAD.size + _COMPACT_TAIL.size != end:
+            if end - position != _ID_SIZE:
                 return None
             replica, wait, min_bytes, max_bytes, isolation, session, epoch, topics, topic_id = _ID_HEAD.unpack_from(
                 frame, position
