@@ -272,6 +272,16 @@ class ClusterController(Controller):
         """How many brokers were fenced because their session had ended."""
         return self._brokers.ended_sessions
 
+    @property
+    def unclean_elections(self) -> int:
+        """How many leaders were elected that may lack committed records, since the start."""
+        return self._index.unclean_elections
+
+    @property
+    def eligible_elections(self) -> int:
+        """How many leaders were elected that were eligible, but no longer in sync (KIP-966), since the start."""
+        return self._index.eligible_elections
+
     def tick(self) -> int:
         """Do what is due: end sessions, elect leaders. Return after how many milliseconds to call again."""
         if self._is_closed or self._failure is not None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from metadata.delta import Delta
 from metadata.image import MetadataImage, TopicImage
-from metadata.partition_registration import NO_LEADER, PartitionRegistration
+from metadata.partition_registration import NO_LEADER, LeaderRecoveryState, PartitionRegistration
 from runtime.deferred import Deferred
 
 Key: TypeAlias = tuple[bytes, int]
@@ -30,6 +30,9 @@ class ReplicaIndex:
         self._known: dict[Key, PartitionRegistration] = {}
         self._by_broker: dict[int, dict[Key, None]] = {}
         self._led: Counter[int] = Counter()
+        #: Elections, since the start, of a leader that was neither in sync nor eligible; and of an eligible one.
+        self.unclean_elections = 0
+        self.eligible_elections = 0
         #: Partitions without a leader.
         self.leaderless: dict[Key, None] = {}
         #: Partitions whose leader is not the first replica.
@@ -60,11 +63,22 @@ class ReplicaIndex:
             self._forget(key)
             return
         partition, old = topic.partitions[key[1]], self._known.get(key)
+        if old is not None and partition.leader not in (old.leader, NO_LEADER):
+            self._count_election(old, partition)
         if old is not None and partition[:1] == old[:1] and partition.leader == old.leader:
             self._known[key] = partition
             return
         self._forget(key)
         self._take(key, partition)
+
+    def _count_election(self, old: PartitionRegistration, new: PartitionRegistration) -> None:
+        """Count a new leader if it was not in sync. One that joins the in-sync set in the same change was."""
+        if new.leader in old.isr:
+            return
+        if new.leader in old.eligible_leader_replicas:
+            self.eligible_elections += 1
+        elif new.leader_recovery_state == LeaderRecoveryState.RECOVERING:
+            self.unclean_elections += 1
 
     def _take(self, key: Key, partition: PartitionRegistration) -> None:
         self._known[key] = partition

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from broker.combined.data import CombinedData
 from broker.combined.own_controller import OwnConnection, OwnControllerChannel
 from broker.combined.shared_log import SharedLogObserver
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from broker.membership.controllers import ControllerChannel
     from broker.membership.data import MemberData
     from broker.network.listener import Listener
+    from broker.observability.metrics.observed import MainParts
     from broker.startup.opened_data import OpenedData
     from controller.metadata_retention import MetadataRetention
     from metadata.image import Endpoint as ControllerEndpoint
@@ -38,6 +41,15 @@ class CombinedProcess(MemberProcess):
     def addresses(self) -> list[str]:
         """The addresses on which the node listens, for log lines."""
         return super().addresses + (self._service.addresses if self._service is not None else [])
+
+    @property
+    def main_parts(self) -> MainParts:
+        from broker.controlling.metrics import MeasuredController  # loaded only with metrics
+
+        parts = super().main_parts
+        if self._service is None:
+            return parts
+        return replace(parts, cluster_controller=MeasuredController(self._service, self.clock.now_ms()))
 
     # -- start ---------------------------------------------------------------------------------------------------------
 

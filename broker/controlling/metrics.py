@@ -1,4 +1,4 @@
-"""The metrics of a controller alone, under Apache Kafka's names, on `metrics.listeners`."""
+"""The metrics of a controller, under Apache Kafka's names. A controller alone has its own `metrics.listeners`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,28 @@ def bind_endpoint(config: BrokerConfig, loop: AbstractEventLoop, service: Contro
 
 
 def samples(service: ControllerService, node_id: int, now_ms: int) -> Iterator[Sample]:
-    """Yield all samples of a controller that serves."""
-    metadata_log = service.data.metadata_log
+    """Yield all samples of a controller alone that serves."""
     yield from requests(service)
     yield from connections(service.server)
     yield from metadata(service.data.image, service.quorum, service.controller, node_id)
-    yield table.METADATA_COMMITTED, (), service.reads.high_watermark - 1
-    yield table.METADATA_APPLIED_AT, (), metadata_log.last_timestamp_ms
-    yield table.METADATA_APPLIED_LAG, (), max(0, now_ms - metadata_log.last_timestamp_ms)
-    yield table.METADATA_ERRORS, (), 0
-    yield table.EXPIRED_HEARTBEATS, (), service.controller.ended_sessions
     yield table.INFO, (version("pybroker"), service.data.cluster_id, str(node_id)), 1
+    yield from MeasuredController(service, now_ms).samples()
+
+
+class MeasuredController:
+    """The samples that every controller of other brokers has, alone or in the process of a broker."""
+
+    def __init__(self, service: ControllerService, now_ms: int) -> None:
+        self._service = service
+        self._now_ms = now_ms
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples that only a controller of other brokers has."""
+        controller, last_ms = self._service.controller, self._service.data.metadata_log.last_timestamp_ms
+        yield table.METADATA_COMMITTED, (), self._service.reads.high_watermark - 1
+        yield table.METADATA_APPLIED_AT, (), last_ms
+        yield table.METADATA_APPLIED_LAG, (), max(0, self._now_ms - last_ms)
+        yield table.METADATA_ERRORS, (), 0
+        yield table.EXPIRED_HEARTBEATS, (), controller.ended_sessions
+        yield table.UNCLEAN_ELECTIONS, (), controller.unclean_elections
+        yield table.ELIGIBLE_ELECTIONS, (), controller.eligible_elections

@@ -28,8 +28,8 @@ of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. L
 topics has no label `topic`. Names of counters end in `_total`; they begin at 0 with the process. Others are gauges,
 except where the line says summary or histogram. prometheus-client adds `process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_open_fds` and similar ones. **members**: only members of a cluster
-(`process.roles=broker`) have the metric. **controllers**: only a controller alone (`process.roles=controller`) has it.
-Such a controller also has the metrics of requests, of connections and of the cluster (`kafka_controller_*`).
+have the metric. **controllers**: only the controller of a cluster has it, alone or in a process with a broker. A
+controller alone has no other metrics but those of requests, of connections and of the cluster (`kafka_controller_*`).
 
 """
 

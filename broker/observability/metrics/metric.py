@@ -25,7 +25,7 @@ class Kind(Enum):
 class Metric(NamedTuple):
     """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's.
 
-    Only members of a cluster have the metrics that are `of_members`, and only controllers alone those `of_controllers`.
+    Only members of a cluster have the metrics that are `of_members`, and only its controller those `of_controllers`.
     """
 
     name: str
@@ -97,7 +97,7 @@ def of_members(metric: Metric) -> Metric:
 
 
 def of_controllers(metric: Metric) -> Metric:
-    """Return a metric that only a controller alone has (process.roles=controller)."""
+    """Return a metric that only the controller of other brokers has, alone or in the process of a broker."""
     return metric._replace(of_controllers=True)
 
 

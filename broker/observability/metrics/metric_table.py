@@ -86,7 +86,9 @@ AT_MIN_ISR = kafka("server", "ReplicaManager", "AtMinIsrPartitionCount", (),
 ISR_SHRINKS = kafka("server", "ReplicaManager", "IsrShrinksPerSec", (), "Replicas that fell out of sync.")
 ISR_EXPANDS = kafka("server", "ReplicaManager", "IsrExpandsPerSec", (), "Replicas that came into sync.")
 UNCLEAN_ELECTIONS = kafka("controller", "ControllerStats", "UncleanLeaderElectionsPerSec", (),
-    "0: the controllers of a cluster count them.")
+    "Elected leaders that may lack committed records. 0 without the controller's role: the controller counts them.")
+ELIGIBLE_ELECTIONS = of_controllers(kafka("controller", "ControllerStats", "ElectionFromEligibleLeaderReplicasPerSec",
+    (), "Elected leaders that were no longer in sync, but have all committed records (KIP-966)."))
 PARTITION_UNDER_REPLICATED = kafka("cluster", "Partition", "UnderReplicated", _PARTITION,
     "1 if fewer replicas are in sync than assigned.")
 STABLE_OFFSET_LAG = kafka("cluster", "Partition", "LastStableOffsetLag", _PARTITION,

@@ -92,6 +92,13 @@ class ReplicaView(Protocol):
         """Yield the samples that only a member has."""
 
 
+class ClusterControllerView(Protocol):
+    """The controller of a cluster, in the process of a broker."""
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the samples that only a controller of other brokers has."""
+
+
 class MainParts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that only the process that a user starts has."""
 
@@ -101,6 +108,7 @@ class MainParts(msgspec.Struct, frozen=True, kw_only=True):
     transactions: TransactionCoordinator
     client_metrics: ClientMetrics
     replicas: ReplicaView | None = None
+    cluster_controller: ClusterControllerView | None = None
 
 
 class MeasuredProcess(Protocol):

@@ -219,7 +219,10 @@ def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample
 def cluster(broker: ObservedProcess, main: MainParts) -> Iterator[Sample]:
     """Yield figures of the metadata."""
     yield from metadata(broker.metadata.image, main.quorum, main.controller, broker.config.node_id)
-    yield table.UNCLEAN_ELECTIONS, (), 0
+    if main.cluster_controller is not None:
+        yield from main.cluster_controller.samples()
+    else:
+        yield table.UNCLEAN_ELECTIONS, (), 0
     yield table.METADATA_APPLIED, (), main.controller.last_offset
 
 

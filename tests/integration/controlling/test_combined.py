@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
 
+from broker.observability.metrics.metric_table import METRICS
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartition,
@@ -70,13 +72,17 @@ def test_the_combined_node_leaves_in_order(cluster: CombinedCluster) -> None:
     eventually(lambda: cluster.isr("orders", 1), equal_to=[[1, 2, 3]] * 3, timeout_s=60)
 
 
-def test_metrics_are_those_of_the_broker(tmp_path: Path) -> None:
+def test_metrics_are_those_of_broker_and_controller(tmp_path: Path) -> None:
     """The controller in its process opens no second endpoint for them."""
     port = free_port()
     with CombinedBroker(tmp_path, {"metrics.listeners": f"http://{HOST}:{port}"}):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
-            assert b"kafka_controller_kafkacontroller_activebrokercount" in answer.read().lower()
+            families = list(text_string_to_metric_families(answer.read().decode()))
+    values = {each.name: each.value for family in families for each in family.samples if not each.labels}
+    assert {each.name for each in METRICS if each.of_controllers} <= values.keys()
+    assert values["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+    assert values["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
 
 
 def test_the_quorum_has_members_as_observers(cluster: CombinedCluster) -> None:

@@ -222,6 +222,23 @@ def test_unclean_elections_at_a_fence():
     assert cluster.partition().leader == 2
 
 
+def test_elections_are_counted_by_their_risk():
+    """An election from the in-sync set is none of both."""
+    cluster = three(settings={UNCLEAN: "true"})
+    cluster.configure(ResourceType.TOPIC, "t", "min.insync.replicas", "3")
+    lose(cluster, 1)
+    controller = cluster.controller
+    assert (cluster.partition().leader, controller.eligible_elections, controller.unclean_elections) == (2, 0, 0)
+    lose(cluster, 2)
+    lose(cluster, 3)
+    cluster.heartbeat(1)
+    assert (cluster.partition().leader, controller.eligible_elections, controller.unclean_elections) == (1, 1, 0)
+
+    cluster = without_leader()
+    cluster.configure(ResourceType.TOPIC, "t", UNCLEAN, "true")
+    assert (cluster.controller.eligible_elections, cluster.controller.unclean_elections) == (0, 1)
+
+
 def test_preferred_leaders_come_back_at_intervals():
     cluster = three(settings={"leader.imbalance.check.interval.seconds": "5"})
     lose(cluster, 1)
