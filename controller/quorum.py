@@ -6,6 +6,7 @@ of the metadata log; all other levels are part of the image.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -21,10 +22,21 @@ from metadata.image import Endpoint, MetadataImage
 from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
 from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:
     from controller.controller import Controller
     from controller.metadata_log import MetadataLog
+
+
+_log = LimitedLog(logging.getLogger(__name__))  # a client may repeat its request
+
+_ONLY_VOTER = "this node stays the only voter of its quorum. `pybroker cluster handover` names other voters"
+
+
+def log_refused_voter(api_name: str, node_id: int, reason: str) -> None:
+    """Log that a request does not change the voters, and the command that does."""
+    _log.warning("%s of voter %d is refused (%s): %s", api_name, node_id, reason, _ONLY_VOTER)
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -164,7 +176,8 @@ class MetadataQuorum:
         if voter.node_id == own.node_id:
             message = f"The voter id for {_key(voter)} is already part of the set of voters [{_key(own)}]."
             raise Refused(ErrorCode.DUPLICATE_VOTER, message)
-        raise Refused(ErrorCode.REQUEST_TIMED_OUT, f"New voter {_key(voter)} is not ready to receive requests")
+        message = f"New voter {_key(voter)} is not ready to receive requests, because {_ONLY_VOTER}"
+        raise Refused(ErrorCode.REQUEST_TIMED_OUT, message)
 
     def remove_voter(self, cluster_id: str | None, voter: Voter) -> NoReturn:
         """Raise Refused: the last voter cannot be removed, and there are no others."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from controller.quorum import Voter
+from controller.quorum import Voter, log_refused_voter
 from metadata.decision import Refused
 from protocol.messages.add_raft_voter import ADD_RAFT_VOTER
 from protocol.schema import Struct
@@ -26,4 +26,5 @@ def add_raft_voter(ctx: RequestContext, request: Struct, *, quorum: MetadataQuor
     try:
         quorum.add_voter(request.cluster_id, voter)
     except Refused as refused:
+        log_refused_voter(ADD_RAFT_VOTER.name, voter.node_id, refused.error_code.name)
         return ADD_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from controller.quorum import Voter
+from controller.quorum import Voter, log_refused_voter
 from metadata.decision import Refused
 from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from protocol.schema import Struct
@@ -24,4 +24,5 @@ def remove_raft_voter(ctx: RequestContext, request: Struct, *, quorum: MetadataQ
     try:
         quorum.remove_voter(request.cluster_id, voter)
     except Refused as refused:
+        log_refused_voter(REMOVE_RAFT_VOTER.name, voter.node_id, refused.error_code.name)
         return REMOVE_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

@@ -14,9 +14,11 @@ from protocol.error_codes import ErrorCode
 from protocol.framing import SIZE_BYTES, frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote
+from protocol.messages.add_raft_voter import ADD_RAFT_VOTER, Listener
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
+from protocol.messages.describe_quorum import DESCRIBE_QUORUM, RequestPartitionData, RequestTopicData
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
@@ -24,8 +26,8 @@ from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
 )
 from protocol.messages.produce import PRODUCE
+from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from protocol.messages.update_raft_voter import UPDATE_RAFT_VOTER
-from protocol.primitives import ZERO_UUID
 from protocol.records.batch import iter_batches
 from protocol.schema import Api, Struct
 from tests.integration.controlling.own_controller import CONTROLLER, OwnController
@@ -178,11 +180,31 @@ def test_no_other_leader_begins_or_ends_an_epoch(client: WireClient, messages: A
         assert (found.error_code, found.leader_id, found.leader_epoch) == (code, CONTROLLER, 1)
 
 
-def test_another_voter_is_unknown(client: WireClient) -> None:
-    response = client.call(
-        UPDATE_RAFT_VOTER, 0, cluster_id=CLUSTER_ID, current_leader_epoch=1, voter_id=101, voter_directory_id=ZERO_UUID
-    )
-    assert response.error_code == ErrorCode.VOTER_NOT_FOUND
+@pytest.mark.parametrize(
+    ("api", "fields", "code"),
+    [
+        (
+            ADD_RAFT_VOTER,
+            {"listeners": [Listener(name="CONTROLLER", host=HOST, port=1)], "timeout_ms": 60_000},
+            ErrorCode.REQUEST_TIMED_OUT,
+        ),
+        (REMOVE_RAFT_VOTER, {}, ErrorCode.VOTER_NOT_FOUND),
+        (UPDATE_RAFT_VOTER, {"current_leader_epoch": 1}, ErrorCode.VOTER_NOT_FOUND),
+    ],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_no_request_changes_the_voters(
+    controller: OwnController, client: WireClient, api: Api, fields: dict[str, Any], code: ErrorCode
+) -> None:
+    """The answer comes at once, and a line in the log names the command for it."""
+    client.socket.settimeout(30)
+    answer = client.call(api, 0, cluster_id=CLUSTER_ID, voter_id=101, voter_directory_id=b"v" * 16, **fields)
+    assert answer.error_code == code
+    line = f"{api.name} of voter 101 is refused ({code.name}): this node stays the only voter of its quorum."
+    assert controller.output.count(f"{line} `pybroker cluster handover` names other voters") == 1
+    asked = [RequestTopicData(topic_name=TOPIC, partitions=[RequestPartitionData()])]
+    found = client.call(DESCRIBE_QUORUM, 2, topics=asked).topics[0].partitions[0]
+    assert [each.replica_id for each in found.current_voters] == [CONTROLLER]
 
 
 def test_the_controllers_are_described(controller: OwnController, client: WireClient) -> None:
