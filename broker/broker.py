@@ -339,6 +339,7 @@ class Broker(ABC):
     async def _close_data(self, data: OpenedData) -> None:
         self._stopping = True
         if hasattr(self, "moves"):  # the last of these parts
+            self.publisher.close()
             self.cleaner.close()
             self.moves.close()
             self.opening.stop()

@@ -56,6 +56,7 @@ class MetadataPublisher:
         self._call_soon = call_soon
         self._failed_directories: set[bytes] = set()
         self._unhosted: deque[tuple[bytes, int]] = deque()
+        self._is_closed = False
         self._await_hosting: list[Deferred[None]] = []
         self._placements: list[tuple[bytes, int, bytes]] = []
         config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
@@ -86,6 +87,10 @@ class MetadataPublisher:
             return Deferred.resolved(None)
         self._await_hosting.append(Deferred())
         return self._await_hosting[-1]
+
+    def close(self) -> None:
+        """Host nothing more: the logs are about to be closed. The next start hosts the partitions that are left."""
+        self._is_closed = True
 
     # ---- applying
 
@@ -131,6 +136,8 @@ class MetadataPublisher:
 
     def _host_some(self) -> None:
         """Host the next few new partitions: each is a directory whose files have to be created."""
+        if self._is_closed:
+            return
         for _ in range(min(HOSTED_PER_TURN, len(self._unhosted))):
             topic_id, index = self._unhosted.popleft()
             topic = self._cache.image.topic_by_id(topic_id)

@@ -124,6 +124,9 @@ class CombinedProcess(MemberProcess):
 
     # -- stop ----------------------------------------------------------------------------------------------------------
 
+    def _may_leave(self) -> bool:
+        return self._member_data.metadata_directory.is_online
+
     async def _abandon(self, listeners: list[Listener]) -> None:
         await self._close_service()
         await super()._abandon(listeners)

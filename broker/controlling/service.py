@@ -40,7 +40,7 @@ from controller.running_time import INTERVAL_MS, RunningTime
 from metadata.framing import new_record
 from protocol.messages.cluster_metadata import NoOpRecord
 from runtime.clock import Clock
-from runtime.deferred import Deferred, outcome
+from runtime.deferred import Deferred, outcome, settled
 from runtime.thread_pool import ThreadPool
 from runtime.timers import Timer, Timers
 from runtime.turn import Turn
@@ -278,7 +278,8 @@ class ControllerService:
             self.endpoint.close()
         if hasattr(self, "controller"):
             self.controller.close()
-            await outcome(self.controller.sync_now())
+            if self.data.metadata_log.partition_log.directory.is_online:
+                await outcome(settled([self.controller.sync_now()]))
         if hasattr(self, "data"):
             await self._loop.run_in_executor(None, self.data.close, self._clock.now_ms())
         for pool in (self._handshakes, self._dns_threads, self.offload):

@@ -374,7 +374,7 @@ class MemberProcess(CoordinatingMember):
         """Move leadership away, and stop as every process does. The logs are marked as clean at the end."""
         if self.console is not None:
             self.console.end()
-        if self.config.get_bool("controlled.shutdown.enable"):
+        if self.config.get_bool("controlled.shutdown.enable") and self._may_leave():
             assert self._lifecycle is not None
             await leave(self._lifecycle, self.config, self.clock, self.timers, self.loop)
         self._let_nobody_in()
@@ -382,6 +382,10 @@ class MemberProcess(CoordinatingMember):
         await self._give_last_answers()
         self._disconnect()
         await self._close()
+
+    def _may_leave(self) -> bool:
+        """Return whether a controller can move the leadership away."""
+        return True
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

@@ -136,6 +136,17 @@ def test_many_partitions_are_hosted_over_several_turns():
     assert (harness.topics.partition_count("many"), ensured.result()) == (2 * HOSTED_PER_TURN, True)
 
 
+def test_nothing_is_hosted_while_the_logs_are_closed():
+    """A thread closes them, and the directory is marked as clean: the next start hosts what is left."""
+    turns: list = []
+    harness = ControllerHarness(call_soon=turns.append)
+    harness.controller.create_topics([NewTopic("many", 2 * HOSTED_PER_TURN, 1)])
+    harness.publisher.close()
+    while turns:
+        turns.pop()()
+    assert len(harness.partitions.hosted) == HOSTED_PER_TURN
+
+
 def test_failing_partition_blocks_no_other(monkeypatch: pytest.MonkeyPatch):
     """The other partitions and later topics are published."""
     turns: list = []
