@@ -25,7 +25,8 @@ from metadata.alter_partition import ANY_EPOCH, AlteredPartition, NewIsr, alter_
 from metadata.broker_registration import Cluster
 from metadata.bulk_records import Changes, batches_of
 from metadata.controller_registration import register_controller
-from metadata.decision import MAX_RECORDS_PER_REQUEST, PartitionResult, Refused
+from metadata.create_topics import NewTopic, NewTopicResult
+from metadata.decision import MAX_RECORDS_PER_REQUEST, Admit, PartitionResult, Refused, unlimited
 from metadata.delta import Delta
 from metadata.directory_assignments import Placement, assign_directories
 from metadata.feature_updates import NodeFeatures, features_of_nodes
@@ -47,14 +48,16 @@ from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.messages.cluster_metadata import ConfigRecord, ProducerIdsRecord
 from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
-from protocol.schema import Struct
+from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from controller.metadata_log import MetadataLog
 
 log = logging.getLogger(__name__)
+refused_log = LimitedLog(log)  # brokers and clients may repeat what is refused
 
 PRODUCER_IDS = 1000
 """The producer ids of one block, as in Kafka."""
@@ -160,7 +163,7 @@ class ClusterController(Controller):
             heard = self._brokers.heartbeat(request)
             return BROKER_HEARTBEAT.response(**heard._asdict())
 
-        return self._answer(decide, lambda refusal: BROKER_HEARTBEAT.response(error_code=refusal.error_code))
+        return self._answer(decide, lambda refusal: _refusal(BROKER_HEARTBEAT, request, refusal))
 
     def former_process_ended(self, broker_id: int) -> None:
         """Note that the registered process of a broker has ended, so that its next one can register at once."""
@@ -206,9 +209,16 @@ class ClusterController(Controller):
             self.append([record])
             return ALLOCATE_PRODUCER_IDS.response(producer_id_start=first, producer_id_len=PRODUCER_IDS)
 
-        return self._answer(decide, lambda refusal: ALLOCATE_PRODUCER_IDS.response(error_code=refusal.error_code))
+        return self._answer(decide, lambda refusal: _refusal(ALLOCATE_PRODUCER_IDS, request, refusal))
 
     # ---- partitions
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, admit: Admit = unlimited
+    ) -> Deferred[list[NewTopicResult]]:
+        """Create topics, each on its own. Log the others, because the clients are those of other nodes."""
+        created = super().create_topics(topics, validate_only=validate_only, admit=admit)
+        return created.then(_log_refused_topics)
 
     def alter_partition(self, request: Struct) -> Deferred[Struct]:
         """Answer AlterPartition."""
@@ -226,7 +236,7 @@ class ClusterController(Controller):
             ]
             return ALTER_PARTITION.response(topics=topics)
 
-        return self._answer(decide, lambda refusal: ALTER_PARTITION.response(error_code=refusal.error_code))
+        return self._answer(decide, lambda refusal: _refusal(ALTER_PARTITION, request, refusal))
 
     def assign_replicas_to_dirs(self, request: Struct) -> Deferred[Struct]:
         """Answer AssignReplicasToDirs."""
@@ -247,7 +257,7 @@ class ClusterController(Controller):
             self.write([*decision.records, *moves.changes(decision.offline.values())])
             return _assigned(request, decision.errors)
 
-        return self._answer(decide, lambda refusal: ASSIGN_REPLICAS_TO_DIRS.response(error_code=refusal.error_code))
+        return self._answer(decide, lambda refusal: _refusal(ASSIGN_REPLICAS_TO_DIRS, request, refusal))
 
     def alter_reassignments(
         self, targets: Sequence[reassignments.Target], *, may_change_factor: bool = True
@@ -297,10 +307,24 @@ class ClusterController(Controller):
         self._is_closed = True
 
 
+def _log_refused_topics(results: list[NewTopicResult]) -> list[NewTopicResult]:
+    for each in results:
+        # Many clients create their topics again at each start.
+        if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            refused_log.warning("Topic %s is not created: %s", each.name, each.error_message or each.error_code.text)
+    return results
+
+
 def _is_about_unclean_elections(change: Changes) -> bool:
     return (
         isinstance(change, MetadataRecord) and change.message is ConfigRecord and change.value.name == UNCLEAN_ELECTIONS
     )
+
+
+def _refusal(api: Api, request: Struct, refusal: Refused) -> Struct:
+    """Return the error of a request that another process of the broker may have sent, and log it."""
+    refused_log.warning("%s of broker %d is refused: %s", api.name, request.broker_id, refusal.message)
+    return api.response(error_code=refusal.error_code)
 
 
 def _new_isr(topic_id: bytes, proposed: Struct) -> NewIsr:

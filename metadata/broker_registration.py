@@ -55,7 +55,10 @@ def register_broker(image: MetadataImage, request: Struct, cluster: Cluster, *, 
     existing = image.brokers.get(request.broker_id)
     is_new = existing is None or existing.incarnation_id != request.incarnation_id
     if is_new and has_session:
-        message = "Another broker is registered with that broker id."
+        message = (
+            "Another broker is registered with that broker id. If the broker was recently restarted this should"
+            " self-resolve once the heartbeat manager expires the broker's session."
+        )
         raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message)
     if request.is_migrating_zk_broker:
         message = "Controller does not support registering ZK brokers."

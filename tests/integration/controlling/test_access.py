@@ -9,6 +9,7 @@ import pytest
 
 from controller.metadata_log import TOPIC, TOPIC_ID
 from protocol.error_codes import ErrorCode
+from protocol.headers import encode_request_header
 from protocol.messages import fetch
 from protocol.messages.allocate_producer_ids import ALLOCATE_PRODUCER_IDS
 from protocol.messages.alter_partition import ALTER_PARTITION
@@ -16,14 +17,17 @@ from protocol.messages.assign_replicas_to_dirs import ASSIGN_REPLICAS_TO_DIRS
 from protocol.messages.broker_heartbeat import BROKER_HEARTBEAT
 from protocol.messages.broker_registration import BROKER_REGISTRATION
 from protocol.messages.controller_registration import CONTROLLER_REGISTRATION
+from protocol.messages.create_acls import CREATE_ACLS, AclCreation
+from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM, RequestPartitionData, RequestTopicData
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
 from protocol.schema import Api
-from tests.integration.controlling.own_controller import OwnController
+from tests.integration.controlling.own_controller import CONTROLLER, OwnController
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.eventually import eventually
+from tests.support.launch import run_broker
 from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
@@ -49,6 +53,47 @@ def test_a_client_without_rights_is_no_broker(tmp_path: Path) -> None:
     with OwnController(tmp_path, AUTHORIZER) as controller, WireClient(HOST, controller.port) as client:
         for api, version, fields in _REQUESTS:
             assert client.call(api, version, **fields).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED, api.name
+        for api in (BROKER_REGISTRATION, ENVELOPE):
+            line = "Principal = User:ANONYMOUS is Denied operation = CLUSTER_ACTION from host = 127.0.0.1 on resource ="
+            assert controller.output.count(f"{line} Cluster:LITERAL:kafka-cluster for request = {api.name}") == 1
+
+
+def test_a_client_without_rights_changes_nothing_by_an_envelope(tmp_path: Path) -> None:
+    """Not even with the name of a user that has all rights in the envelope."""
+    principal = b"\0\0" + DefaultPrincipalData.encode(0, DefaultPrincipalData.new(type="User", name="node"))
+    wanted = AclCreation(
+        resource_type=2, resource_name="t", principal="User:alice", host="*", operation=3, permission_type=3
+    )
+    body = CREATE_ACLS.request(creations=[wanted])
+    frame = encode_request_header(CREATE_ACLS, 3, 1, "c") + CREATE_ACLS.request.encode(3, body)
+    fields = {"request_data": frame, "request_principal": principal, "client_host_address": b"\x0a\0\0\1"}
+    with OwnController(tmp_path, AUTHORIZER) as controller, WireClient(HOST, controller.port) as client:
+        size = log_size(controller)
+        assert client.call(ENVELOPE, 0, **fields).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert log_size(controller) == size
+
+
+def test_a_second_controller_of_the_same_log(tmp_path: Path) -> None:
+    """It is refused in one line, and the first one goes on in its epoch."""
+    with OwnController(tmp_path / "first") as controller:
+        size = log_size(controller)
+        keys = {
+            "node.id": str(CONTROLLER),
+            "process.roles": "controller",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://{HOST}:{free_port()}",
+            "log.dirs": str(controller.log_dir),
+        }
+        ended = run_broker(tmp_path / "second", keys)
+        text = f"pybroker: {controller.log_dir}: is in use by another broker, which holds its .lock file"
+        assert (ended.exit_code, ended.stdout, ended.stderr.splitlines()) == (1, "", [text])
+        assert log_size(controller) == size
+        assert listener_ports(controller) == [controller.port]
+
+
+def log_size(controller: OwnController) -> int:
+    """Return the bytes of the metadata log. While no broker observes, the controller writes nothing by itself."""
+    return sum(each.stat().st_size for each in controller.log_dir.glob(f"{TOPIC}-0/*.log"))
 
 
 def listener_ports(controller: OwnController) -> list[int]:
