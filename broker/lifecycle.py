@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from broker.process.descriptors import lack
@@ -23,10 +24,10 @@ from config import BrokerConfig
 from runtime import logs
 
 if TYPE_CHECKING:
-    from broker.control.channel import Channel
-    from broker.control.commands import CommandedParts
+    from broker.control.channel import Channel, NewCommands
     from broker.controlling.process import ControllerProcess
     from broker.coordinator_process import CoordinatorProcess
+    from broker.membership.process import MemberProcess
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +56,6 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
     if until_stdin_ends and not _stdin_can_end():
         print("pybroker: --until-stdin-ends: standard input is not a pipe, socket or terminal", file=sys.stderr)
         return 2
-    if control and config.is_controller:
-        print("pybroker: --control is for brokers, not for process.roles=controller", file=sys.stderr)
-        return 2
     return _Run(config, process_class(config), announce, until_stdin_ends, _channel() if control else None).run()
 
 
@@ -80,19 +78,27 @@ def process_class(config: BrokerConfig) -> type[CoordinatorProcess] | type[Contr
     return MainProcess
 
 
-def _commanded(broker: CoordinatorProcess | ControllerProcess) -> CommandedParts:
-    from broker.control.commands import CommandedParts
-    from broker.coordinator_process import CoordinatorProcess
+def _new_commands(config: BrokerConfig, node: CoordinatorProcess | ControllerProcess) -> NewCommands:
+    """Return what makes the commands of a test for the node."""
+    if config.is_controller:
+        from broker.control.node_commands import NodeCommands, NodeParts
 
-    assert isinstance(broker, CoordinatorProcess)
-    return CommandedParts(
-        timers=broker.timers,
-        logs=broker.logs,
-        partitions=broker.partitions,
-        background=broker.background,
-        cleaner=broker.cleaner,
-        producer_ids=broker.producer_ids,
-        transactions=broker.transactions,
+        return partial(NodeCommands, NodeParts(timers=node.timers, server=node.server))
+    from broker.control.commands import CommandedParts, Commands
+
+    node = cast("CoordinatorProcess", node)
+    return partial(
+        Commands,
+        CommandedParts(
+            timers=node.timers,
+            server=node.server,
+            logs=node.logs,
+            partitions=node.partitions,
+            background=node.background,
+            cleaner=node.cleaner,
+            producer_ids=node.producer_ids,
+            transactions=node.transactions,
+        ),
     )
 
 
@@ -191,7 +197,7 @@ class _Run:
             console_url = broker.console.urls[0] if broker.console is not None else None
             _print(announcement(self._config, broker.server.listeners, metrics_url, console_url))
         if self._control is not None:
-            self._control.open(_commanded(broker), broker.dispatcher)
+            self._control.open(_new_commands(self._config, broker), broker.dispatcher, broker.timers)
         exit_code = await self._ended
         began = time.monotonic()
         self._service.stopping()
@@ -205,13 +211,16 @@ class _Run:
         control = self._control
         if control is None:
             return self._process(self._config, self._loop, on_fatal=self._on_fatal)
-        return cast("type[CoordinatorProcess]", self._process)(
+        node = self._process(
             self._config,
             self._loop,
             clock=control.clock,
             make_dispatcher=control.make_dispatcher,
             on_fatal=self._on_fatal,
         )
+        if self._config.is_member or self._config.is_combined:
+            cast("MemberProcess", node).open_connection = control.links.open_connection
+        return node
 
     def _bound_the_stop(self) -> None:
         """End the process if the shutdown exceeds pybroker.shutdown.timeout.ms, even if the loop is blocked."""

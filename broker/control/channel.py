@@ -12,15 +12,20 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker.control.clock import AdjustableClock
-from broker.control.commands import CommandedParts, Commands, Refused
 from broker.control.faults import FaultyDispatcher
+from broker.control.links import Links
+from broker.control.node_commands import NodeCommands, Refused
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.requests.dispatcher import Dispatcher
+    from runtime.timers import Timers
+
+    NewCommands = Callable[[AdjustableClock, FaultyDispatcher, Links], NodeCommands]
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +33,7 @@ _LONGEST_LINE = 1 << 20
 
 
 class Channel:
-    """Reads commands, and writes answers. `clock` and `make_dispatcher` are for the broker that uses the channel.
+    """Reads commands, and writes answers. `clock`, `make_dispatcher` and `links` are for the node that uses it.
 
     Args:
         write: writes a line of an answer, which is passed without its line end.
@@ -37,21 +42,33 @@ class Channel:
     def __init__(self, write: Callable[[str], None]) -> None:
         self.clock = AdjustableClock()
         self.make_dispatcher = FaultyDispatcher
+        self.links = Links()
         self._write = write
         self._received = bytearray()
-        self._commands: Commands | None = None
+        self._commands: NodeCommands | None = None
 
-    def open(self, broker: CommandedParts, dispatcher: Dispatcher) -> None:
-        """Carry out commands from now on, first those that were received before: the broker has started."""
+    def open(self, new_commands: NewCommands, dispatcher: Dispatcher, timers: Timers) -> None:
+        """Carry out commands from now on, first those that were received before: the node has started."""
         assert isinstance(dispatcher, FaultyDispatcher)
-        dispatcher.call_later = broker.timers.call_later
-        self._commands = Commands(broker, self.clock, dispatcher)
+        dispatcher.call_later = timers.call_later
+        self._commands = new_commands(self.clock, dispatcher, self.links)
         self._carry_out_lines()
 
     def feed(self, received: bytes) -> None:
         """Process bytes from standard input, however they are split."""
         self._received += received
+        if self._commands is None:
+            self._cut_links()
         self._carry_out_lines()
+
+    def _cut_links(self) -> None:
+        """Cut links before the node connects to others, if that was commanded. `open` carries the command out."""
+        for line in self._received.splitlines():
+            with suppress(ValueError, TypeError, KeyError):  # not a command: `open` answers it
+                asked = json.loads(line)
+                if asked["command"] == "cut_off":
+                    links = asked["arguments"]
+                    self.links.cut(links["sending_to"], links["receiving_from"])
 
     def _carry_out_lines(self) -> None:
         while self._commands is not None and (end := self._received.find(b"\n")) >= 0:
@@ -63,7 +80,7 @@ class Channel:
             self._answer(None, Refused(f"a line of more than {_LONGEST_LINE} bytes"))
             self._received.clear()
 
-    def _carry_out(self, line: bytes, commands: Commands) -> None:
+    def _carry_out(self, line: bytes, commands: NodeCommands) -> None:
         number: object = None
         try:
             asked = json.loads(line)

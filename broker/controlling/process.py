@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.controlling.service import ControllerService
@@ -13,9 +13,11 @@ from broker.network.server import Server
 from broker.process.descriptors import raise_limit, share_out
 from broker.process.start_errors import CannotStart
 from broker.requests.dispatcher import Dispatcher
+from broker.requests.served_api import ServedApi
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
 from runtime.clock import Clock
+from runtime.timers import Timers
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ class ControllerProcess:
         loop: asyncio.AbstractEventLoop,
         *,
         clock: Clock | None = None,
+        make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
         on_fatal: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._service = ControllerService(config, loop, clock or Clock(), on_fatal)
+        self._service = ControllerService(config, loop, clock or Clock(), on_fatal, make_dispatcher=make_dispatcher)
         self._service.server.limits.max_descriptors = share_out(raise_limit()).connections
         self.opening = self.lazy_imports = LateParts()
 
@@ -68,6 +71,10 @@ class ControllerProcess:
     @property
     def dispatcher(self) -> Dispatcher:
         return self._service.dispatcher
+
+    @property
+    def timers(self) -> Timers:
+        return self._service.timers
 
     @property
     def metadata(self) -> MetadataCache:

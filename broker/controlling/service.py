@@ -101,6 +101,7 @@ class ControllerService:
         clock: Clock,
         on_fatal: Callable[[str], None],
         open_data: OpenData | None = None,
+        make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
     ) -> None:
         self._config = config
         self._loop = loop
@@ -110,7 +111,7 @@ class ControllerService:
         self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, clock)
         served = controller_apis(unstable=config.get_bool("unstable.api.versions.enable"))
-        self.dispatcher = Dispatcher(served)
+        self.dispatcher = make_dispatcher(served)
         self.server = Server(loop, clock, self.turn, self.dispatcher)
         self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
         self._handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")

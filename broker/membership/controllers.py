@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_client import OpenConnection, OutboundClient, OutboundOptions
 from broker.network.outbound_errors import OutboundError
 from broker.network.outbound_security import OutboundSecurity
 from protocol.client_session import Response
@@ -27,7 +27,8 @@ class NoController(OutboundError):
 class ControllerClients:
     """Creates clients of controllers, which have the security of the controller listener.
 
-    No request waits longer than `most_timeout_ms` (controller.socket.timeout.ms).
+    No request waits longer than `most_timeout_ms` (controller.socket.timeout.ms). `open_connection` is as in
+    `OutboundClient`.
     """
 
     def __init__(
@@ -37,17 +38,27 @@ class ControllerClients:
         options: OutboundOptions,
         security: OutboundSecurity,
         most_timeout_ms: int,
+        open_connection: OpenConnection | None = None,
     ) -> None:
         self._most_timeout_ms = most_timeout_ms
         self._loop = loop
         self._timers = timers
         self._options = options
         self._security = security
+        self._open_connection = open_connection
 
     def new(self, endpoint: Endpoint, client_id: str, request_timeout_ms: int | None = None) -> OutboundClient:
         """Return a client of one controller. Without a timeout it is request.timeout.ms."""
         options = self.options(client_id, request_timeout_ms)
-        return OutboundClient(self._loop, self._timers, endpoint.host, endpoint.port, options, self._security)
+        return OutboundClient(
+            self._loop,
+            self._timers,
+            endpoint.host,
+            endpoint.port,
+            options,
+            self._security,
+            open_connection=self._open_connection,
+        )
 
     def options(self, client_id: str, request_timeout_ms: int | None) -> OutboundOptions:
         """Return the options of a client."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_client import OpenConnection, OutboundClient, OutboundOptions
 from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.network.outbound_security import OutboundSecurity
 from broker.network.shared_memory import SharedMemory
@@ -20,6 +20,7 @@ class Peers:
 
     Args:
         security: of the inter-broker listener.
+        open_connection: as in `OutboundClient`.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class Peers:
         loop: asyncio.AbstractEventLoop,
         timers: Timers,
         security: OutboundSecurity,
+        open_connection: OpenConnection | None = None,
     ) -> None:
         self._image = image
         self._loop = loop
         self._timers = timers
         self._security = security
+        self._open_connection = open_connection
         self._options = OutboundOptions.from_config(config, "")
         self._listener = config.inter_broker_listener_name
 
@@ -73,5 +76,12 @@ class Peers:
             receive_buffer_bytes=receive_buffer_bytes,
         )
         return OutboundClient(
-            self._loop, self._timers, endpoint.host, endpoint.port, options, self._security, memory=memory
+            self._loop,
+            self._timers,
+            endpoint.host,
+            endpoint.port,
+            options,
+            self._security,
+            memory=memory,
+            open_connection=self._open_connection,
         )

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.network.listener import Listener
+    from broker.network.outbound_client import OpenConnection
     from broker.network.outbound_security import OutboundSecurity
     from broker.observability.metrics.observed import MainParts
     from broker.replication.replica_reads import ReplicaReads
@@ -73,6 +74,8 @@ _SERVERS = "controller.quorum.bootstrap.servers"
 class MemberProcess(CoordinatingMember):
     """A member of a cluster. It calls `on_fatal(reason)` when it cannot follow the controllers any more."""
 
+    #: Opens connections to other nodes, in place of the loop's own function. A test may set it before the start.
+    open_connection: OpenConnection | None = None
     _member_data: MemberData
     _observer: FollowedMetadata | None = None
     _lifecycle: MemberLifecycle | None = None
@@ -143,7 +146,9 @@ class MemberProcess(CoordinatingMember):
         security = await self._load_security(controller_security)
         self._inter_broker_security = await self._load_security(inter_broker_security)
         options, timeout_ms = OutboundOptions.from_config(self.config, ""), "controller.socket.timeout.ms"
-        self._clients = ControllerClients(self.loop, self.timers, options, security, self.config.get_int(timeout_ms))
+        self._clients = ControllerClients(
+            self.loop, self.timers, options, security, self.config.get_int(timeout_ms), self.open_connection
+        )
         cluster_id = self._cluster_id = await self._find_cluster(data)
         await in_thread(functools.partial(data.format, cluster_id, unformatted=False))
         metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
@@ -307,7 +312,9 @@ class MemberProcess(CoordinatingMember):
     def _wire_replication(self) -> MemberReplication:
         self.durability = ReplicatedDurability(self.durability, self.config.get_int("request.timeout.ms"))
         image, leave = self._committed.image, self._coordinate_no_longer
-        self.peers = Peers(self.config, image, self.loop, self.timers, self._inter_broker_security)
+        self.peers = Peers(
+            self.config, image, self.loop, self.timers, self._inter_broker_security, self.open_connection
+        )
         return MemberReplication(self, self.peers, self._channel(), self._leader, self._epoch, leave)
 
     def _own_services(self) -> MemberServices:

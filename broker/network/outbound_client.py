@@ -14,7 +14,7 @@ import os
 import random
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,9 @@ _JITTER = 0.2
 _SESSION_SHARE = 0.85
 _MOST_DOUBLINGS = 20
 _CLOSED_BY_PEER = "the broker closed the connection"
+
+OpenConnection = Callable[..., Awaitable[object]]
+"""Opens a transport, with the parameters of `asyncio.AbstractEventLoop.create_connection`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class OutboundClient:
 
     Args:
         memory: shared by clients of one loop. Records in a response are valid until its callbacks return.
+        open_connection: the loop's own function by default.
         jitter: returns random numbers from 0 to 1, by which back-offs and setup timeouts differ.
     """
 
@@ -120,6 +124,7 @@ class OutboundClient:
         security: OutboundSecurity | None = None,
         *,
         memory: SharedMemory | None = None,
+        open_connection: OpenConnection | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -129,6 +134,7 @@ class OutboundClient:
         self._options = options
         self._security = security or OutboundSecurity()
         self._memory = memory
+        self._open_connection = open_connection
         self._jitter = jitter
         self._state = _State.IDLE
         self._failures = 0
@@ -234,8 +240,9 @@ class OutboundClient:
             self._memory,
         )
         tls = self._security.tls
+        open_connection = self._open_connection or self._loop.create_connection
         try:
-            await self._loop.create_connection(
+            await open_connection(
                 lambda: connection, self._host, self._port, ssl=tls, server_hostname=self._host if tls else None
             )
         except (OSError, ValueError) as error:  # ValueError: a name that is none

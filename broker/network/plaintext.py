@@ -91,6 +91,11 @@ class PlaintextTransport:
         loop.add_reader(self._fd, self._on_readable)
 
     @property
+    def is_reading(self) -> bool:
+        """Whether it receives."""
+        return self._reading
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes that the kernel has not accepted yet."""
         return self._queue.size_bytes

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pybroker.testing.channel import Channel
-from pybroker.testing.controlled import Controlled
+from pybroker.testing.controlled import ControlledBroker
 from pybroker.testing.errors import BrokerError
 from pybroker.testing.forks import fork_directory
 from pybroker.testing.node import NOTHING, Node, as_text
@@ -17,7 +15,7 @@ from pybroker.testing.topics import create_topic
 _ENDED_CLEANLY = ".kafka_cleanshutdown"
 
 
-class Broker(Node, Controlled):
+class Broker(Node, ControlledBroker):
     """A broker with its own directory. `with` starts and stops it, or call `start` and `stop`.
 
     Args:
@@ -26,7 +24,7 @@ class Broker(Node, Controlled):
         start_timeout_s: how long a start may take, in seconds.
 
     The broker ends with the process that started it, even if that process is killed. While the broker runs, the
-    methods of `Controlled` inject faults, move its clock and run its background work.
+    methods of `ControlledBroker` inject faults, move its clock and run its background work.
     """
 
     def __init__(
@@ -37,7 +35,6 @@ class Broker(Node, Controlled):
         start_timeout_s: float = 60,
     ) -> None:
         super().__init__(config, directory, start_timeout_s)
-        self._channel: Channel | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -67,6 +64,17 @@ class Broker(Node, Controlled):
         """Create a topic, over the first listener, which must be PLAINTEXT. Raises BrokerError."""
         self._create_topic(name, partitions, 1, config)
 
+    def cut_off(self) -> None:
+        """Cut it off from its clients, as a network that loses packets does, until `reconnect` or a restart.
+
+        Requests and responses wait, and arrive afterwards. No connection is seen to end, and no new one answers.
+        """
+        self._ask("cut_off")
+
+    def reconnect(self) -> None:
+        """Let clients reach it again."""
+        self._ask("reconnect")
+
     # ---- internals
 
     def _create_topic(self, name: str, partitions: int, replication: int, config: Mapping[str, object]) -> None:
@@ -80,30 +88,3 @@ class Broker(Node, Controlled):
     def _address(self) -> tuple[str, int]:
         host, _, port = self.bootstrap_servers.rpartition(":")
         return host.strip("[]"), int(port)
-
-    def _flags(self) -> Sequence[str]:
-        return ("--control",)
-
-    def _wait_until_ready(self) -> None:
-        super()._wait_until_ready()
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._channel = Channel(process.stdin.fileno(), process.stdout.fileno())
-        if self._moved_on_ms:  # in an earlier start, or in the broker it was forked from
-            self._ask("move_time_on", milliseconds=self._moved_on_ms, deadlines=False)
-
-    def _ask(self, command: str, **arguments: object) -> Any:
-        if self._channel is None:
-            raise BrokerError("the broker is not running")
-        return self._channel.ask(command, **arguments)
-
-    def _reap(self) -> None:
-        super()._reap()
-        self._channel = None
-
-    def _remove(self) -> None:
-        super()._remove()
-        if self._directory is None:
-            self._moved_on_ms = 0

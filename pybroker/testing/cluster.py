@@ -11,11 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from pybroker.testing.broker import Broker
+from pybroker.testing.cluster_nodes import ClusterBroker, ClusterNode, Controller
 from pybroker.testing.errors import BrokerError
 from pybroker.testing.leadership import elect_preferred, order_replicas
-from pybroker.testing.node import NOTHING, Node
-from pybroker.testing.partitions import Partition, View, view
+from pybroker.testing.network import Network
+from pybroker.testing.node import NOTHING
+from pybroker.testing.partitions import Partition
 
 _HOST = "127.0.0.1"
 _CONTROLLER_ID = 1000
@@ -33,43 +34,6 @@ _QUICK: Mapping[str, object] = {
     "replica.lag.time.max.ms": 2_000,
     "pybroker.shutdown.timeout.ms": 10_000,
 }
-
-
-class Controller(Node):
-    """The controller of a cluster, which elects leaders. Brokers serve and replicate while it is down."""
-
-    _noun = "controller"
-
-    def __init__(self, config: Mapping[str, object], *, directory: Path, start_timeout_s: float = 60) -> None:
-        super().__init__(config, directory, start_timeout_s)
-
-
-class ClusterBroker(Broker):
-    """A broker of a cluster. `stop` and `kill` keep its data, for the next `start` on the same port.
-
-    Attributes:
-        node_id: its `node.id`, and its index in `Cluster.brokers`.
-        rack: its `broker.rack`; None without one.
-    """
-
-    def __init__(
-        self, node_id: int, config: Mapping[str, object], *, directory: Path, start_timeout_s: float = 60
-    ) -> None:
-        super().__init__({**config, "node.id": node_id}, directory=directory, start_timeout_s=start_timeout_s)
-        self.node_id = node_id
-        self.rack = self._config.get("broker.rack")
-
-    def fork(self, config: Mapping[str, object] = NOTHING) -> Broker:
-        """Raise BrokerError: a copy would be another broker with the same id."""
-        raise BrokerError("a broker of a cluster cannot be forked")
-
-    def view(self, topic: str | None = None) -> View:
-        """Return what this broker knows of the cluster and of a topic. Raises BrokerError if it does not respond."""
-        self._running()
-        try:
-            return view(self._address, topic)
-        except OSError as error:
-            raise BrokerError(f"broker {self.node_id} does not respond: {error}") from None
 
 
 class Cluster:
@@ -108,7 +72,8 @@ class Cluster:
             "controller.listener.names": _LISTENER,
             "controller.quorum.bootstrap.servers": f"{_HOST}:{ports[-1]}",
         }
-        self.controller = Controller(
+        self._network = network = Network()
+        self.controller = controller = Controller(
             {
                 **{key: value for key, value in shared.items() if key not in _OF_BROKERS},
                 **to_controller,
@@ -116,6 +81,7 @@ class Cluster:
                 "node.id": _CONTROLLER_ID,
                 "listeners": f"{_LISTENER}://{_HOST}:{ports[-1]}",
             },
+            network,
             directory=self._directory / "controller",
             start_timeout_s=start_timeout_s,
         )
@@ -129,11 +95,14 @@ class Cluster:
                     **to_controller,
                     "process.roles": "broker",
                 },
+                network,
+                controller,
                 directory=self._directory / f"broker-{number}",
                 start_timeout_s=start_timeout_s,
             )
             for number in range(brokers)
         )
+        network.nodes = self._nodes
 
     # ---- properties
 
@@ -155,11 +124,14 @@ class Cluster:
     # ---- start and stop
 
     def start(self) -> Cluster:
-        """Start all nodes that do not run, resume suspended ones, and return once all brokers know each other.
+        """Start all nodes that do not run, resume suspended ones, end all cuts of the network.
+
+        Return once all brokers know each other.
 
         Raises BrokerError with the reason if a node does not start; all nodes are ended then.
         """
         try:
+            self._network.reconnect()
             for node in self._nodes:
                 if node.is_suspended:
                     node.resume()
@@ -195,6 +167,20 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    # ---- network
+
+    def cut_link(self, one: ClusterNode, other: ClusterNode, *, one_way: bool = False) -> None:
+        """Cut the link between two nodes until `reconnect`; clients and all other nodes still reach both.
+
+        Args:
+            one_way: cut what `one` sends to `other`, and let pass what `other` sends.
+        """
+        self._network.cut_link(one, other, one_way=one_way)
+
+    def reconnect(self) -> None:
+        """Connect all nodes that were cut off, and all links."""
+        self._network.reconnect()
 
     # ---- topics
 
@@ -273,11 +259,12 @@ class Cluster:
     # ---- internals
 
     @property
-    def _nodes(self) -> tuple[Node, ...]:
+    def _nodes(self) -> tuple[ClusterNode, ...]:
         return (self.controller, *self.brokers)
 
     def _responding(self) -> list[ClusterBroker]:
-        return [each for each in self.brokers if each.is_running and not each.is_suspended]
+        """Return the brokers that run and are not cut off: those that can know the state of the cluster."""
+        return [each for each in self.brokers if each._is_current]
 
     def _any_broker(self) -> ClusterBroker:
         responding = self._responding()

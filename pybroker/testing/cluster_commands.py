@@ -4,7 +4,7 @@
     {"id": 2, "command": "suspend", "arguments": {"node": "controller"}}
     {"id": 3, "command": "fail_next", "arguments": {"node": 0, "api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}}
 
-Commands that are not of a cluster go to the broker, with the other arguments (broker/control/commands.py).
+Commands that are not of a cluster go to the node, with the other arguments (broker/control/).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from pybroker.testing.errors import BrokerError
 
 if TYPE_CHECKING:
-    from pybroker.testing.cluster import Cluster, ClusterBroker
-    from pybroker.testing.node import Node
+    from pybroker.testing.cluster import Cluster
+    from pybroker.testing.cluster_nodes import ClusterBroker, ClusterNode
 
 _CONTROLLER = "controller"
 
@@ -48,7 +48,7 @@ class ClusterCommands:
             raise BrokerError(f"a command has a name and an object of arguments, not {command!r} and {arguments!r}")
         method = None if command.startswith("_") or command == "answer" else getattr(self, command, None)
         if method is None:
-            return self._at_broker(command, dict(arguments))
+            return self._at_node(command, dict(arguments))
         try:
             bound = inspect.signature(method).bind(**arguments)
         except TypeError as error:
@@ -58,14 +58,13 @@ class ClusterCommands:
         except (TypeError, AttributeError, OSError) as error:  # an argument of a wrong type, or a lost connection
             raise BrokerError(f"{command}: {error}") from None
 
-    def _at_broker(self, command: str, arguments: dict[str, Any]) -> object:
+    def _at_node(self, command: str, arguments: dict[str, Any]) -> object:
         if "node" not in arguments:
             own = [name for name in vars(type(self)) if not name.startswith("_") and name != "answer"]
             raise BrokerError(
-                f"{command} is no command of a cluster ({', '.join(own)}); those of a broker have the argument node"
+                f"{command} is no command of a cluster ({', '.join(own)}); those of a node have the argument node"
             )
-        broker = self._broker(arguments.pop("node"))
-        return broker._ask(command, **arguments)
+        return self._node(arguments.pop("node"))._ask(command, **arguments)
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -93,6 +92,20 @@ class ClusterCommands:
         """Let a suspended node go on."""
         self._node(node).resume()
 
+    # -- network -------------------------------------------------------------------------------------------------------
+
+    def cut_off(self, node: object, clients: bool = True) -> None:
+        """Cut a node off from all others, and from clients, until `reconnect`."""
+        self._node(node).cut_off(clients=clients)
+
+    def cut_link(self, one: object, other: object, one_way: bool = False) -> None:
+        """Cut the link between two nodes, or only what the first sends to the second."""
+        self._cluster.cut_link(self._node(one), self._node(other), one_way=one_way)
+
+    def reconnect(self, node: object = None) -> None:
+        """Connect a node again, and its links; without `node` all of them."""
+        (self._cluster if node is None else self._node(node)).reconnect()
+
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def create_topic(
@@ -116,7 +129,7 @@ class ClusterCommands:
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
-    def _node(self, node: object) -> Node:
+    def _node(self, node: object) -> ClusterNode:
         return self._cluster.controller if node == _CONTROLLER else self._broker(node)
 
     def _broker(self, node: object) -> ClusterBroker:

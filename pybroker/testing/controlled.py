@@ -1,4 +1,4 @@
-"""Control a running broker from a test: inject faults, move its clock, run its background work now."""
+"""Control a running node from a test: inject faults, move its clock, run the background work of a broker now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Controlled(ABC):
-    """Faults, clock and background work of a broker. All methods raise BrokerError if it does not run, or refuses.
+    """Faults and clock of a node. All methods raise BrokerError if it does not run, or refuses.
 
     APIs and errors have the protocol's names, such as `Produce`, `JoinGroup`, `NOT_LEADER_OR_FOLLOWER`. Faults of one
     API apply to requests of all clients, in the order in which they were added. A restart removes them.
@@ -18,7 +18,7 @@ class Controlled(ABC):
 
     @abstractmethod
     def _ask(self, command: str, **arguments: object) -> Any:
-        """Run a command of broker/control/commands.py in the broker's process."""
+        """Run a command of broker/control/ in the node's process."""
 
     # ---- faults
 
@@ -42,10 +42,6 @@ class Controlled(ABC):
         """Remove all faults that have not happened yet."""
         self._ask("clear_faults")
 
-    def fence(self, transactional_id: str) -> None:
-        """Fence the producer of a transactional id, as a new producer with this id would."""
-        self._ask("fence", transactional_id=transactional_id)
-
     # ---- time
 
     def move_time_on(
@@ -57,10 +53,10 @@ class Controlled(ABC):
         seconds: float = 0,
         deadlines: bool = True,
     ) -> datetime:
-        """Move the broker's clock forward, and return its new time. Restarts keep the difference.
+        """Move the node's clock forward, and return its new time. Restarts keep the difference.
 
         Everything that is due by then happens at once: sessions of silent consumers expire, transactions time out,
-        waiting requests complete.
+        waiting requests complete. A controller does not fence brokers because of it.
 
         Args:
             deadlines: False moves only the time of day, by which records and offsets expire. Sessions, timeouts and
@@ -71,6 +67,14 @@ class Controlled(ABC):
         now_ms = self._ask("move_time_on", milliseconds=milliseconds, deadlines=deadlines)
         self._moved_on_ms += milliseconds
         return datetime.fromtimestamp(now_ms / 1000, UTC)
+
+
+class ControlledBroker(Controlled):
+    """Producers and background work of a broker, besides what every node has."""
+
+    def fence(self, transactional_id: str) -> None:
+        """Fence the producer of a transactional id, as a new producer with this id would."""
+        self._ask("fence", transactional_id=transactional_id)
 
     # ---- background work, now
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Timer
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pybroker import engine_process
+from pybroker.testing.channel import Channel
+from pybroker.testing.controlled import Controlled
 from pybroker.testing.errors import BrokerError
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 _STOP_S = 60
 
 
-class Node:
-    """Starts, stops and observes one process. `with` starts and stops it, or call `start` and `stop`.
+class Node(Controlled):
+    """Starts, stops and controls one process. `with` starts and stops it, or call `start` and `stop`.
 
     The process ends with the process that started it, even if that process is killed.
     """
@@ -38,6 +41,7 @@ class Node:
         self._announcement: dict[str, object] = {}
         self._log_before = 0
         self._is_suspended = False
+        self._channel: Channel | None = None
 
     # ---- properties
 
@@ -177,18 +181,30 @@ class Node:
             raise BrokerError(f"the {self._noun} did not start:\n{reason}")
         self._announcement = json.loads(line)
         self._listeners = json.loads(line)["listeners"]
+        assert process.stdin is not None
+        self._channel = Channel(process.stdin.fileno(), process.stdout.fileno())
+        if self._moved_on_ms:  # in an earlier start, or in the broker it was forked from
+            self._ask("move_time_on", milliseconds=self._moved_on_ms, deadlines=False)
+
+    def _ask(self, command: str, **arguments: object) -> Any:
+        if self._channel is None:
+            raise BrokerError(f"the {self._noun} is not running")
+        return self._channel.ask(command, **arguments)
+
+    def _tell(self, line: bytes) -> None:
+        """Send a command to a process that is not ready yet."""
+        process = self._running()
+        assert process.stdin is not None
+        os.write(process.stdin.fileno(), line)
 
     def _command(self) -> list[str]:
         overrides = {**self._config, "log.dirs": str(self.data_directory)}
         if self._listeners:
             overrides["listeners"] = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
         options = [word for key, value in overrides.items() for word in ("--override", f"{key}={value}")]
-        flags = ["--ephemeral", "--print-json", *self._flags()]
+        flags = ["--ephemeral", "--print-json", "--control"]
         # an isolated process: it imports nothing of the project under test, whatever PYTHONPATH and the folder are
         return engine_process.command("broker.main", [*flags, *options])
-
-    def _flags(self) -> Sequence[str]:
-        return ("--until-stdin-ends",)
 
     def _end(self) -> None:
         if self._process is None:
@@ -213,12 +229,14 @@ class Node:
             if pipe is not None:
                 pipe.close()
         self._process = None
+        self._channel = None
         self._is_suspended = False
 
     def _remove(self) -> None:
         if self._directory is not None and not self._kept:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
+            self._moved_on_ms = 0
 
 
 def as_text(value: object) -> str:

@@ -64,6 +64,6 @@ def _kafka_cluster(kafka_cluster_config: Mapping[str, object]) -> Iterator[Clust
 def kafka_cluster(_kafka_cluster: Cluster) -> Cluster:
     """Return a cluster of three brokers that the tests of the session share. All of them run as the test begins."""
     _kafka_cluster.start()
-    for broker in _kafka_cluster.brokers:
-        broker.clear_faults()
+    for node in (_kafka_cluster.controller, *_kafka_cluster.brokers):
+        node.clear_faults()
     return _kafka_cluster

@@ -84,7 +84,14 @@ def test_commands_of_another_language(serve: Any) -> None:
     assert served.ask("move_leader", topic="orders", to=leader) == {"result": leader}
     assert served.ask("suspend", node="controller") == {"result": None}
     assert served.ask("resume", node="controller") == {"result": None}
-    assert served.ask("roll", node=leader, topic="orders") == {"result": {"orders-0": 0}}
+    assert served.ask("cut_off", node=leader, clients=False) == {"result": None}
+    other = served.ask("leader_of", topic="orders")["result"]
+    assert other != leader
+    assert served.ask("cut_link", one=leader, other="controller") == {"result": None}
+    assert served.ask("reconnect", node=leader) == {"result": None}
+    assert served.ask("wait_until_in_sync", topic="orders") == {"result": None}
+    assert served.ask("move_time_on", node="controller", milliseconds=0)["result"] > 0
+    assert served.ask("roll", node=other, topic="orders") == {"result": {"orders-0": 0}}
     assert served.ask("fail_next", node=0, api="Fetch", error="NONE")["error"].startswith("'NONE' is not an error")
 
 

@@ -142,6 +142,18 @@ def test_faults_reach_the_client_and_end(broker: Broker) -> None:
         broker.delay("Prodcue", 1)
 
 
+def test_cut_off_broker_answers_afterwards(broker: Broker) -> None:
+    """No request fails meanwhile, and all of them are carried out."""
+    broker.create_topic("apart")
+    broker.cut_off()
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("apart", b"one")
+    assert producer.flush(0.3) == 1
+    broker.reconnect()
+    assert producer.flush(60) == 0
+    assert end_offset(broker, "apart") == 1
+
+
 def test_fenced_producer_can_not_commit(broker: Broker) -> None:
     """Its successor has called InitProducerId."""
     broker.create_topic("fenced")

@@ -6,16 +6,20 @@ import os
 import re
 import select
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from protocol.messages.api_versions import API_VERSIONS
 from pybroker.testing import BrokerError, Cluster
+from tests.support.network import request_frame
 
 PAGE = Path(__file__).parents[2] / "docs/reference/testing.md"
 # A test of a user that follows the one of the page: it gets the cluster back that the other has broken.
@@ -25,6 +29,12 @@ NEXT = """
 def test_next(kafka_cluster):
     assert all(each.is_running for each in kafka_cluster.brokers)
     kafka_cluster.wait_until_in_sync("orders")
+    kafka_cluster.brokers[0].cut_off()
+
+
+def test_another(kafka_cluster):
+    assert not kafka_cluster.brokers[0].is_cut_off
+    kafka_cluster.wait_until_in_sync("parcels")
 """
 
 LAUNCHER = """
@@ -140,6 +150,102 @@ def test_brokers_go_on_without_the_controller(cluster: Cluster) -> None:
     cluster.create_topic("next")
 
 
+def write(servers: str, topic: str, value: bytes, acks: str = "all") -> None:
+    """Write a record, which is acknowledged."""
+    # a request that a cut-off leader holds is given up soon
+    settings = {"bootstrap.servers": servers, "acks": acks, "socket.timeout.ms": 1_500, "request.timeout.ms": 1_000}
+    producer = Producer(settings)
+    refused: list[object] = []
+    producer.produce(topic, value, on_delivery=lambda error, _: refused.append(error))
+    assert producer.flush(60) == 0
+    assert refused == [None]
+
+
+def values(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
+    """The first records of a topic."""
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "values", "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = [consumer.poll(60) for _ in range(count)]
+    consumer.close()
+    return [None if each is None else each.value() for each in found]
+
+
+def test_cut_off_leader_truncates_what_was_not_replicated(cluster: Cluster) -> None:
+    """Clients still reach it. Others elect a leader, which has all records that acks=all acknowledged."""
+    cluster.create_topic("apart")
+    former = cluster.leader_of("apart")
+    write(cluster.bootstrap_servers, "apart", b"kept")
+    former.cut_off(clients=False)
+    assert former.is_cut_off
+    write(former.bootstrap_servers, "apart", b"lost", acks="1")
+    leader = cluster.leader_of("apart")
+    assert leader is not former
+    write(leader.bootstrap_servers, "apart", b"new")
+    with pytest.raises(BrokerError, match="it is cut off from the controller"):
+        former.restart()
+    former.reconnect()
+    cluster.wait_until_in_sync("apart")
+    assert "Truncating apart-0 from offset 2 to 1" in former.log
+    cluster.move_leader("apart", to=former)
+    assert values(cluster, "apart", 2) == [b"kept", b"new"]
+
+
+def test_broker_cut_off_from_all_answers_afterwards(cluster: Cluster) -> None:
+    """A connection of a client stays open, and is served again. Data goes on without the broker, and the controller."""
+    cluster.create_topic("away")
+    former = cluster.leader_of("away")
+    host, port = former.bootstrap_servers.split(":")
+    with socket.create_connection((host, int(port)), timeout=0.2) as client:
+        former.cut_off()
+        client.sendall(request_frame(API_VERSIONS, 0, 1))
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        assert cluster.leader_of("away") is not former
+        cluster.controller.cut_off()
+        write(cluster.leader_of("away").bootstrap_servers, "away", b"one")
+        cluster.controller.reconnect()
+        former.reconnect()
+        client.settimeout(60)
+        assert client.recv(1)
+    cluster.wait_until_in_sync("away")
+    assert values(cluster, "away", 1) == [b"one"]
+
+
+def test_cut_link_between_brokers_ends_with_a_start(cluster: Cluster) -> None:
+    """A follower that cannot fetch leaves the ISR; the controller and clients reach both. A restart keeps the cut."""
+    cluster.create_topic("halved", replicas=2)
+    leader = cluster.leader_of("halved")
+    (partition,) = leader.view("halved").partitions
+    (follower,) = (cluster.brokers[each] for each in partition.replicas if each != leader.node_id)
+    cluster.cut_link(follower, leader, one_way=True)
+    follower.restart()
+    write(cluster.bootstrap_servers, "halved", b"one", acks="1")
+    with pytest.raises(BrokerError, match="not in sync"):
+        cluster.wait_until_in_sync("halved", timeout_s=0.5)
+    assert cluster.leader_of("halved") is leader
+    cluster.start()
+    cluster.wait_until_in_sync("halved")
+
+
+def test_faults_and_time_of_the_controller(cluster: Cluster) -> None:
+    """Its sessions do not end because its time moves."""
+    cluster.create_topic("faulty")
+    leader = cluster.leader_of("faulty")
+    cluster.controller.fail_next("AlterPartition", "NOT_CONTROLLER")
+    cluster.controller.disconnect_next("BrokerHeartbeat")
+    cluster.controller.delay("BrokerHeartbeat", seconds=0.1)
+    before = datetime.now(UTC)
+    assert cluster.controller.move_time_on(days=8) > before + timedelta(days=7)
+    follower = next(each for each in cluster.brokers if each is not leader)
+    follower.stop()
+    follower.start()
+    cluster.wait_until_in_sync("faulty")
+    assert cluster.leader_of("faulty") is leader
+    with pytest.raises(BrokerError, match="no API 'Produce', such as Fetch"):
+        cluster.controller.fail_next("Produce", "NOT_CONTROLLER")
+
+
 def test_groups_and_faults_work_in_a_cluster(cluster: Cluster) -> None:
     """Internal topics have three replicas, and each broker takes the commands of a broker alone."""
     cluster.create_topic("read")
@@ -217,11 +323,12 @@ def test_failed_start_ends_all_nodes() -> None:
 
 
 def test_failover_test_of_the_page_passes(tmp_path: Path) -> None:
-    """The reader's pytest finds the fixture; the test of docs/reference/testing.md has at most 20 lines."""
+    """The reader's pytest finds the fixture; each test of docs/reference/testing.md has at most 20 lines."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    (block,) = [each for each in blocks if "kafka_cluster" in each]
-    assert len(block[block.index("def ") :].splitlines()) <= 20
-    (tmp_path / "test_failover.py").write_text(block + NEXT)
+    failover, partition = (each for each in blocks if "kafka_cluster" in each)
+    for each in (failover, partition):
+        assert len(each[each.index("def ") :].splitlines()) <= 20
+    (tmp_path / "test_failover.py").write_text(f"{failover}\n\n{partition}{NEXT}")
     command = [
         sys.executable,
         "-m",
@@ -235,4 +342,4 @@ def test_failover_test_of_the_page_passes(tmp_path: Path) -> None:
         str(tmp_path),
     ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "4 passed" in done.stdout, done.stdout + done.stderr

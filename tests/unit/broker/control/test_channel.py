@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from broker.control.channel import Channel
+from broker.control.commands import Commands
 from broker.control.faults import FaultyDispatcher
 from runtime.deferred import Deferred
 from runtime.timers import Timers
@@ -25,6 +27,7 @@ class Stage:
         loop = FakeLoop()
         self.broker: Any = SimpleNamespace(
             timers=Timers(loop, self.channel.clock),
+            server=SimpleNamespace(listeners=(), connections=()),
             logs=SimpleNamespace(unopened={}),
             background=SimpleNamespace(retain=lambda: self.retained),
             partitions=SimpleNamespace(of_topic=lambda topic: {}),
@@ -32,7 +35,7 @@ class Stage:
         self.broker.dispatcher = self.channel.make_dispatcher({})
 
     def open(self) -> None:
-        self.channel.open(self.broker, self.broker.dispatcher)
+        self.channel.open(partial(Commands, self.broker), self.broker.dispatcher, self.broker.timers)
 
 
 @pytest.fixture
@@ -68,6 +71,20 @@ def test_commands_wait_for_the_start_of_the_broker() -> None:
     assert stage.answers == []
     stage.open()
     assert [each["id"] for each in stage.answers] == [1]
+
+
+def test_links_are_cut_before_the_node_connects() -> None:
+    """The command is carried out again, and answered, at the start. Other lines do not matter."""
+    stage = Stage()
+    cuts: list[object] = []
+    stage.channel.links.cut = lambda *ports: cuts.append(ports)  # type: ignore[method-assign]
+    stage.channel.feed(b"roll\n[1]\n{}\n" + line(1, "cut_off", clients=False, sending_to=[7], receiving_from=[8]))
+    assert (cuts, stage.answers) == ([([7], [8])], [])
+    stage.open()
+    assert cuts == [([7], [8])] * 2
+    assert stage.answers[-1] == {"id": 1, "result": None}
+    stage.channel.feed(line(2, "reconnect"))
+    assert cuts[2:] == [([], [])]
 
 
 @pytest.mark.parametrize(

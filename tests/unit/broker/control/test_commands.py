@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from broker.control.commands import Commands, Refused
+from broker.control.clock import AdjustableClock
+from broker.control.commands import Commands
 from broker.control.faults import FaultyDispatcher
+from broker.control.links import Links
+from broker.control.node_commands import NodeCommands, NodeParts, Refused
 from broker.maintenance.log_cleaner import Cleaner
 from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
@@ -43,7 +46,9 @@ class Stage:
         self.dispatcher = FaultyDispatcher(self.broker.served)
         self.moves: list[bool] = []
         clock = SimpleNamespace(move_on=self.move_on, now_ms=self.broker.clock.now_ms)
-        self.commands = Commands(self.broker, clock, self.dispatcher)  # type: ignore[arg-type]
+        self.broker.server = SimpleNamespace(listeners=(), connections=())
+        self.links = Links()
+        self.commands = Commands(self.broker, clock, self.dispatcher, self.links)  # type: ignore[arg-type]
 
     def move_on(self, milliseconds: int, deadlines: bool) -> None:
         self.moves.append(deadlines)
@@ -91,6 +96,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         ("fail_next", {"api": "Produce", "error": "SOME"}, "'SOME' is not an error"),
         ("fail_next", {"api": "Produce", "error": "UNKNOWN_SERVER_ERROR", "count": 0}, "count is at least 1"),
         ("move_time_on", {"milliseconds": -1}, "milliseconds is at least 0"),
+        ("cut_off", {"sending_to": 9092}, r"sending_to takes list\[int\], not 9092"),
+        ("cut_off", {"receiving_from": [True]}, r"receiving_from takes list\[int\], not \[True\]"),
         ("fence", {"transactional_id": "unknown"}, "no producer has used the transactional id unknown"),
         ("clean", {"topic": "t"}, "t is not compacted"),
     ],
@@ -107,6 +114,16 @@ def test_invalid_arguments_are_one_line(stage: Stage, command: object, arguments
 def test_arguments_have_to_be_an_object(stage: Stage) -> None:
     with pytest.raises(Refused, match="an object, not"):
         stage.commands.carry_out("roll", ["t"])
+
+
+def test_controller_has_no_commands_of_brokers(stage: Stage) -> None:
+    """It has faults, cuts and a clock."""
+    parts = NodeParts(timers=stage.broker.timers, server=stage.broker.server)
+    commands = NodeCommands(parts, AdjustableClock(), stage.dispatcher, stage.links)
+    commands.carry_out("fail_next", {"api": "Fetch", "error": "NOT_CONTROLLER"})
+    assert stage.dispatcher._faults.keys() == {b"\0\1"}
+    with pytest.raises(Refused, match=r"cut_off, reconnect, move_time_on$"):
+        commands.carry_out("roll", {"topic": "t"})
 
 
 def test_faults_are_set_and_cleared_by_api(stage: Stage) -> None:

@@ -19,7 +19,7 @@ class Node:
         self.calls: list[object] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda: self.calls.append(name)
+        return lambda **arguments: self.calls.append((name, arguments) if arguments else name)
 
     def _ask(self, command: str, **arguments: object) -> str:
         self.calls.append((command, arguments))
@@ -30,6 +30,14 @@ class Cluster:
     def __init__(self) -> None:
         self.controller = Node(1000)
         self.brokers = (Node(0), Node(1))
+
+        self.calls: list[object] = []
+
+    def cut_link(self, one: Node, other: Node, *, one_way: bool) -> None:
+        self.calls.append((one.node_id, other.node_id, one_way))
+
+    def reconnect(self) -> None:
+        self.calls.append("reconnect")
 
     def wait_until_in_sync(self, topic: str, timeout_s: float) -> None:
         raise BrokerError(f"{topic} is not in sync after {timeout_s:g} s")
@@ -56,6 +64,22 @@ def test_other_commands_go_to_the_broker() -> None:
     assert cluster.brokers[0].calls == [("roll", {"topic": "orders"})]
 
 
+def test_the_network_is_cut_for_nodes_and_links() -> None:
+    cluster = Cluster()
+    for command, arguments in (
+        ("cut_off", {"node": 0}),
+        ("cut_off", {"node": "controller", "clients": False}),
+        ("cut_link", {"one": 1, "other": "controller", "one_way": True}),
+        ("reconnect", {"node": 0}),
+        ("reconnect", {}),
+        ("clear_faults", {"node": "controller"}),
+    ):
+        assert "error" not in ask(cluster, command, **arguments)
+    assert cluster.brokers[0].calls == [("cut_off", {"clients": True}), "reconnect"]
+    assert cluster.controller.calls == [("cut_off", {"clients": False}), ("clear_faults", {})]
+    assert cluster.calls == [(1, 1000, True), "reconnect"]
+
+
 @pytest.mark.parametrize(
     ("command", "arguments", "reason"),
     [
@@ -63,10 +87,11 @@ def test_other_commands_go_to_the_broker() -> None:
         ("kill", {"node": True}, "there is no node True"),
         ("kill", {}, "missing a required argument: 'node'"),
         ("kill", {"node": 0, "force": 1}, "unexpected keyword argument 'force'"),
-        ("roll", {"topic": "orders"}, "those of a broker have the argument node"),
+        ("roll", {"topic": "orders"}, "those of a node have the argument node"),
         ("answer", {"line": ""}, "no command of a cluster"),
         ("_node", {"topic": ""}, "no command of a cluster"),
-        ("roll", {"node": "controller"}, "there is no node 'controller'"),
+        ("roll", {"node": "c", "topic": "orders"}, "there is no node 'c'"),
+        ("cut_link", {"one": 0, "other": 2}, "there is no node 2"),
         ("wait_until_in_sync", {"topic": "t", "timeout_s": 0.5}, "t is not in sync after 0.5 s"),
         (3, {}, "a command has a name"),
     ],
