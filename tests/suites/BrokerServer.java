@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
+import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
@@ -49,9 +50,8 @@ public class BrokerServer extends EmptyBroker {
     public BrokerServer(SharedServer sharedServer) {
         this.sharedServer = sharedServer;
         this.config = sharedServer.brokerConfig();
-        if (config.processRoles().size() > 1)
-            throw new TestAbortedException("a member has no controller in its process");
-        this.process = new NodeProcess(sharedServer, config, "broker");
+        this.process = NodeProcess.ofBroker(sharedServer, config).orElseThrow(
+            () -> new TestAbortedException("Apache Kafka's controller is in the JVM of the tests, and a member is not"));
     }
 
     /** The one that follows the metadata log, for tests that wait until a change has arrived. */
@@ -65,10 +65,11 @@ public class BrokerServer extends EmptyBroker {
         if (!shutdown)
             return;
         try {
-            observe(process.newHome());
             process.start();
+            observe(process.home());
             shutdown = false;
-            process.await(() -> metadataCache.hasAliveBroker(config.nodeId()));
+            List<String> listeners = CollectionConverters.asJava(config.dataPlaneListeners()).stream().map(Endpoint::listener).toList();
+            process.await(listeners, () -> metadataCache.hasAliveBroker(config.nodeId()));
         } catch (Exception e) {
             shutdown();
             throw e instanceof RuntimeException ? (RuntimeException) e : new RuntimeException(e);
@@ -85,6 +86,8 @@ public class BrokerServer extends EmptyBroker {
         Files.write(directory.resolve("meta.properties"), known);
         Map<String, Object> keys = new HashMap<>(config.originals());
         keys.put("node.id", Integer.toString(id));
+        keys.put("process.roles", "broker");
+        keys.put("listeners", String.join(",", CollectionConverters.asJava(config.dataPlaneListeners()).stream().map(each -> each.listener() + "://localhost:0").toList()));
         keys.remove("broker.id");
         keys.put("log.dirs", directory.toString());
         keys.put("metadata.log.dir", directory.toString());

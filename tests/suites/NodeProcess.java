@@ -9,8 +9,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -22,23 +24,46 @@ import scala.jdk.javaapi.CollectionConverters;
 /** A process of pybroker with the properties that a test gives its node. Its ports stay when it starts again. */
 final class NodeProcess {
     private static final long START_MS = 120_000;
+    private static final Map<SharedServer, NodeProcess> COMBINED = new ConcurrentHashMap<>();
 
     private final SharedServer sharedServer;
     private final KafkaConfig config;
     private final String role;
+    private final Preparation preparation;
     private final Map<String, Integer> ports = new ConcurrentHashMap<>();
     private volatile Process process;
     private Path home;
 
-    NodeProcess(SharedServer sharedServer, KafkaConfig config, String role) {
+    private NodeProcess(SharedServer sharedServer, KafkaConfig config, String role, Preparation preparation) {
         this.sharedServer = sharedServer;
         this.config = config;
         this.role = role;
+        this.preparation = preparation;
     }
 
-    /** Make a folder for the properties and the output of the next start. */
-    Path newHome() throws IOException {
-        home = Files.createTempDirectory(Path.of(System.getProperty("suites.home")), role + "-" + config.nodeId() + "-");
+    /** What must be done before each start, whether the controller or the broker of the node asks for it. */
+    interface Preparation {
+        void prepare() throws IOException;
+    }
+
+    /** Make the process of a controller, which the broker of the same node takes over if there is one. */
+    static NodeProcess ofController(SharedServer sharedServer, KafkaConfig config, Preparation preparation) {
+        boolean combined = config.processRoles().size() > 1;
+        NodeProcess process = new NodeProcess(sharedServer, config, combined ? "broker,controller" : "controller", preparation);
+        if (combined)
+            COMBINED.put(sharedServer, process);
+        return process;
+    }
+
+    /** Return the process of a broker: that of its node's controller, if pybroker has that role, too. */
+    static Optional<NodeProcess> ofBroker(SharedServer sharedServer, KafkaConfig config) {
+        if (config.processRoles().size() > 1)
+            return Optional.ofNullable(COMBINED.remove(sharedServer));
+        return Optional.of(new NodeProcess(sharedServer, config, "broker", () -> { }));
+    }
+
+    /** The folder with the properties and the output of the last start. */
+    Path home() {
         return home;
     }
 
@@ -49,7 +74,12 @@ final class NodeProcess {
         return ports.get(config.listeners().head().listener());
     }
 
-    void start() throws IOException {
+    /** Start, unless it runs: the controller and the broker of a node ask for the same process. */
+    synchronized void start() throws IOException {
+        if (process != null && process.isAlive())
+            return;
+        preparation.prepare();
+        home = Files.createTempDirectory(Path.of(System.getProperty("suites.home")), role.replace(',', '-') + "-" + config.nodeId() + "-");
         bind();
         Map<String, String> lines = new TreeMap<>();
         config.originals().forEach((key, value) -> {
@@ -112,10 +142,10 @@ final class NodeProcess {
         }
     }
 
-    /** Wait until the process listens and is ready. */
-    void await(BooleanSupplier ready) throws Exception {
+    /** Wait until the process listens on these listeners and is ready. */
+    void await(Collection<String> listeners, BooleanSupplier ready) throws Exception {
         long end = System.currentTimeMillis() + START_MS;
-        while (!(ready.getAsBoolean() && listens())) {
+        while (!(ready.getAsBoolean() && listens(listeners))) {
             if (!process.isAlive())
                 throw new org.apache.kafka.common.KafkaException("the node ended by itself: " + output());
             if (System.currentTimeMillis() > end)
@@ -128,9 +158,9 @@ final class NodeProcess {
         return Files.readString(home.resolve("output.txt"));
     }
 
-    private boolean listens() {
-        for (int port : ports.values()) {
-            try (Socket socket = new Socket("localhost", port)) {
+    private boolean listens(Collection<String> listeners) {
+        for (String listener : listeners) {
+            try (Socket socket = new Socket("localhost", ports.get(listener))) {
                 // it answers
             } catch (IOException e) {
                 return false;
@@ -153,6 +183,7 @@ final class NodeProcess {
 
     /** Stop the process as a user does, and kill it after the timeout. */
     void stop(Duration timeout) {
+        COMBINED.remove(sharedServer, this);
         if (process == null)
             return;
         try {

@@ -4,7 +4,8 @@ A JVM runs the tests with their own harnesses and a real controller. `BrokerServ
 Kafka's class of that name: it starts a member as a process of its own. Tests with a broker and a controller in one
 node are aborted, because a member has no controller. A test that reads objects of its broker's JVM fails. With --kafka
 the brokers are Apache Kafka's own: a test that fails there, too, says nothing about pybroker. With --own-controller
-the controller is pybroker's, too, and tests with several controllers are aborted.
+the controller is pybroker's, too: a broker and a controller in one node are one process, and tests with several
+controllers are aborted.
 
 Maven Central has compiled tests of this release, not of 4.4.0. Reports of JUnit and the output of brokers are in
 `.cache/suites`. Methods with parameters need their types: METHOD(org.apache.kafka.common.test.ClusterInstance).

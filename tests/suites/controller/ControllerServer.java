@@ -1,12 +1,12 @@
 package kafka.server;
 
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
+import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.controller.Controller;
@@ -20,6 +20,7 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.mockito.Mockito;
 import org.opentest4j.TestAbortedException;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** pybroker's controller in the place of Apache Kafka's: a process of its own, alone in its quorum. */
 public class ControllerServer {
@@ -36,27 +37,31 @@ public class ControllerServer {
         this.sharedServer = sharedServer;
         this.config = sharedServer.controllerConfig();
         this.bootstrapMetadata = bootstrapMetadata;
-        this.process = new NodeProcess(sharedServer, config, "controller");
-        if (config.processRoles().size() > 1)
-            throw new TestAbortedException("pybroker's controller has no broker in its process");
         if (Math.max(config.quorumConfig().voters().size(), config.quorumConfig().bootstrapServers().size()) > 1)
             throw new TestAbortedException("pybroker's controller is alone in its quorum");
+        this.process = NodeProcess.ofController(sharedServer, config, this::writeBootstrap);
     }
 
     public synchronized void startup() {
         if (running)
             return;
         try {
-            if (!Files.exists(Path.of(config.metadataLogDir(), BootstrapDirectory.BINARY_BOOTSTRAP_FILENAME)))
-                new BootstrapDirectory(config.metadataLogDir()).writeBinaryFile(bootstrapMetadata);
-            process.newHome();
             firstBoundPort.complete(process.bind());
             process.start();
             running = true;
-            process.await(() -> true);
+            process.await(CollectionConverters.asJava(config.controllerListeners()).stream().map(Endpoint::listener).toList(), () -> true);
         } catch (Exception e) {
             shutdown();
             throw e instanceof RuntimeException ? (RuntimeException) e : new RuntimeException(e);
+        }
+    }
+
+    /** Write the records that the test gives its controller: a harness may have formatted the directory with others. */
+    private void writeBootstrap() throws IOException {
+        try {
+            new BootstrapDirectory(config.metadataLogDir()).writeBinaryFile(bootstrapMetadata);
+        } catch (Exception e) {
+            throw new IOException(e);
         }
     }
 
