@@ -205,7 +205,9 @@ public class BrokerServer extends EmptyBroker {
     }
 
     private Option<UnifiedLog> found(TopicPartition place, boolean isFuture) {
-        return ReplicaFiles.find(config.logDirs(), place, isFuture).map(Option::apply).orElse(Option.empty());
+        Optional<UnifiedLog> log = ReplicaFiles.find(config.logDirs(), place, isFuture);
+        log.ifPresent(each -> new ReplicaRequests(() -> boundPort(config.interBrokerListenerName())).complete(each, place));
+        return log.map(Option::apply).orElse(Option.empty());
     }
 
     @Override
