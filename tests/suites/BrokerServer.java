@@ -221,6 +221,7 @@ public class BrokerServer extends EmptyBroker {
     public SocketServer socketServer() {
         SocketServer server = nothing(SocketServer.class);
         Mockito.when(server.boundPort(Mockito.any())).thenAnswer(call -> boundPort(call.getArgument(0)));
+        Mockito.when(server.config()).thenReturn(config);
         return server;
     }
 

@@ -102,6 +102,7 @@ public class ControllerServer {
     public SocketServer socketServer() {
         SocketServer server = BrokerServer.nothing(SocketServer.class);
         Mockito.when(server.boundPort(Mockito.any())).thenAnswer(call -> process.boundPort(call.getArgument(0)));
+        Mockito.when(server.config()).thenReturn(config);
         return server;
     }
 
