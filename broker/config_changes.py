@@ -21,6 +21,7 @@ from protocol.schema import Struct, StructType
 from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
+    from broker.requests.context import ClientConnection
     from config import BrokerConfig
     from controller.controller import Controller
     from runtime.thread_pool import ThreadPool
@@ -40,6 +41,11 @@ def _named(resource: Resource) -> str:
         return f"{ResourceType(kind).name.lower().replace('_', ' ')} {name}"
     except ValueError:
         return f"{name} (of unknown type {kind})"
+
+
+def is_at_controller(config: BrokerConfig, connection: ClientConnection) -> bool:
+    """Return whether a request comes to a controller without a broker, which would have checked its values."""
+    return (config.is_controller or config.is_combined) and not connection.is_forwarded
 
 
 def alter(

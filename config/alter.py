@@ -127,6 +127,28 @@ def plan_replacement(
     return changes
 
 
+def check_at_controller(image: MetadataImage, resource: tuple[int, str], changes: Changes) -> None:
+    """Refuse to cordon directories by a request that no broker has checked (KIP-1066): they are the broker's own.
+
+    Raises Refusal.
+    """
+    cordoned = changes.get(CORDONED) if resource[0] == ResourceType.BROKER else None
+    if cordoned is None or not cordoned.strip():
+        return
+    before = image.config(*resource).get(CORDONED)
+    known = [] if before is None else _listed(before)
+    if not set(_listed(cordoned)) <= set(known):
+        raise _invalid_config(
+            f"When updating {CORDONED} via controllers,  the new value must be a subset of the current configuration "
+            "value."
+        )
+
+
+def _listed(text: str) -> list[str]:
+    """Return the elements as Kafka splits them: an empty text has an empty element."""
+    return [each.strip() for each in text.split(",")]
+
+
 def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
     """Return the changes of logger levels (KIP-412), which are not part of the metadata. Raises Refusal."""
     _check_request(alterations, values_optional=True)

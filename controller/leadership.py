@@ -115,7 +115,9 @@ class ActiveLog:
         if loader.in_transaction:
             self._append(registration.abort_transaction(self._image), now_ms)
         if METADATA_VERSION not in self._image.features:
-            self._append(registration.bootstrap_records(formatted_with(directory.fs, directory.path)), now_ms)
+            formatted = formatted_with(directory.fs, directory.path)
+            min_insync_replicas = config.get_int("min.insync.replicas")
+            self._append(registration.bootstrap_records(formatted, min_insync_replicas), now_ms)
         if listeners is None:
             listeners = endpoints(config.controller_listeners)
         self._append(registration.register_controller(self._image, self._node, listeners), now_ms)

@@ -70,17 +70,19 @@ def feature_levels(records: Sequence[MetadataRecord]) -> dict[str, int]:
     return {each.value.name: each.value.feature_level for each in records if each.message is FeatureLevelRecord}
 
 
-def bootstrap_records(formatted: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+def bootstrap_records(formatted: Sequence[MetadataRecord], min_insync_replicas: int = 1) -> list[MetadataRecord]:
     """Return the first records of a new log: those of the formatted directory, as one transaction.
 
-    With eligible leader replicas, min.insync.replicas is the default of all brokers from the beginning (KIP-966).
+    With eligible leader replicas, the controller's own min.insync.replicas is the default of all brokers from the
+    beginning (KIP-966).
     """
     features = feature_levels(formatted)
     level = features.get(METADATA_VERSION, 0)
     records = list(formatted)
     configured = any(r.message is ConfigRecord and r.value.name == MIN_INSYNC_REPLICAS for r in formatted)
     if features.get(ELIGIBLE_LEADER_REPLICAS, 0) and not configured:
-        setting = {"resource_type": ResourceType.BROKER, "name": MIN_INSYNC_REPLICAS, "value": "1"}
+        value = str(min_insync_replicas)
+        setting = {"resource_type": ResourceType.BROKER, "name": MIN_INSYNC_REPLICAS, "value": value}
         records.append(new_record(level, ConfigRecord, **setting))
     if level < TRANSACTIONS_LEVEL:
         return records

@@ -20,6 +20,7 @@ class OwnConnection:
     """The parts of a connection that handlers may use, for requests of the broker in this process."""
 
     is_closed = False
+    is_forwarded = False
     authenticator = None
     is_admitted = True
     token_authenticated = False

@@ -24,6 +24,7 @@ class EnvelopedConnection:
 
     is_closed = False
     authenticator = None
+    is_forwarded = True
     is_admitted = True  # brokers forward no request before that
 
     def __init__(self, broker: ClientConnection, principal: str, client_host: str, token_authenticated: bool) -> None:

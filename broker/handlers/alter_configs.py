@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.config_changes import Resource, alter
+from broker.config_changes import Resource, alter, is_at_controller
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from config.alter import (
     Alteration,
     Changes,
     Operation,
+    check_at_controller,
     plan_replacement,
 )
 from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
@@ -34,7 +35,10 @@ def alter_configs(
 
     def plan(resource: Resource, asked: Struct) -> Changes:
         values = [Alteration(each.name, Operation.SET, each.value) for each in asked.configs]
-        return plan_replacement(config, controller.image, resource, values)
+        changes = plan_replacement(config, controller.image, resource, values)
+        if is_at_controller(config, ctx.connection):
+            check_at_controller(controller.image, resource, changes)
+        return changes
 
     return alter(config, controller, offload, request, plan, AlterConfigsResourceResponse).then(
         lambda responses: ALTER_CONFIGS.response(throttle_time_ms=0, responses=responses)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.config_changes import Resource, alter
+from broker.config_changes import Resource, alter, is_at_controller
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from config.alter import (
     Alteration,
     Changes,
+    check_at_controller,
     plan_incremental,
     plan_levels,
 )
@@ -37,7 +38,10 @@ def incremental_alter_configs(
     def plan(resource: Resource, asked: Struct) -> Changes:
         alterations = [Alteration(each.name, each.config_operation, each.value) for each in asked.configs]
         if resource[0] != ResourceType.BROKER_LOGGER:
-            return plan_incremental(config, controller.image, resource, alterations)
+            changes = plan_incremental(config, controller.image, resource, alterations)
+            if is_at_controller(config, ctx.connection):
+                check_at_controller(controller.image, resource, changes)
+            return changes
         for logger, level in plan_levels(config, resource[1], alterations).items():
             if not request.validate_only:
                 logs.set_level(logger, level)

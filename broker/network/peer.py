@@ -22,6 +22,8 @@ class Peer:
             than KIP-511, if it does not.
     """
 
+    is_forwarded = False
+
     __slots__ = (
         "authenticator",
         "client_host",

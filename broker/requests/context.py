@@ -53,6 +53,8 @@ class ClientConnection(Protocol):
     token_authenticated: bool
     client_software_name: str
     client_software_version: str
+    #: Whether a broker has checked the requests of its client and forwarded them.
+    is_forwarded: bool
     #: Called once when the connection is closed.
     on_close: Callable[[], None] | None
 

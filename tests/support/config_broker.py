@@ -58,7 +58,8 @@ class ConfigBroker:
 
     def ask(self, handler: Any, api: Api, version: int, request: Struct) -> Struct:
         """Return the handler's answer, which must be ready at once; request and answer are encoded and decoded."""
-        context: Any = SimpleNamespace(api=api, api_version=version)
+        connection = SimpleNamespace(is_forwarded=False)
+        context: Any = SimpleNamespace(api=api, api_version=version, connection=connection)
         decoded, _ = api.request.decode(version, api.request.encode(version, request))
         reply = bind(handler, Offered(self))(context, decoded)
         answer = reply.result() if isinstance(reply, Deferred) else reply

@@ -18,6 +18,7 @@ from protocol.messages.add_raft_voter import ADD_RAFT_VOTER, Listener
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.data import DefaultPrincipalData
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_quorum import DESCRIBE_QUORUM, RequestPartitionData, RequestTopicData
 from protocol.messages.envelope import ENVELOPE
 from protocol.messages.incremental_alter_configs import (
@@ -35,13 +36,17 @@ from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.eventually import eventually
 from tests.support.wire import Closed, WireClient
 
-#: A snapshot is written after a few records.
-_SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "200", "metadata.max.idle.interval.ms": "50"}
+_PROPERTIES = {
+    # a snapshot is written after a few records
+    "metadata.log.max.record.bytes.between.snapshots": "200",
+    "metadata.max.idle.interval.ms": "50",
+    "min.insync.replicas": "2",
+}
 
 
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnController]:
-    with OwnController(tmp_path_factory.mktemp("controller"), _SNAPSHOTS) as running:
+    with OwnController(tmp_path_factory.mktemp("controller"), _PROPERTIES) as running:
         yield running
 
 
@@ -262,3 +267,41 @@ def test_configurations_of_brokers_are_recorded(client: WireClient, broker: str,
     resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name=broker, configs=[change])
     answer = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
     assert [each.error_code for each in answer.responses] == [code]
+
+
+def cordoning(directories: str) -> dict[str, Any]:
+    change = AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=directories)
+    resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name="8", configs=[change])
+    return {"resources": [resource], "validate_only": False}
+
+
+def test_directories_are_cordoned_by_way_of_their_broker(client: WireClient) -> None:
+    """The controller does not know them, so it cordons none itself. Anything may be taken back."""
+    api = INCREMENTAL_ALTER_CONFIGS
+
+    def at_controller(directories: str) -> tuple[int, str | None]:
+        (answer,) = client.call(api, 1, **cordoning(directories)).responses
+        return answer.error_code, answer.error_message
+
+    refused = (
+        ErrorCode.INVALID_CONFIG,
+        "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
+        "configuration value.",
+    )
+    assert at_controller("/a") == refused
+    request = encode_request_header(api, 1, 42, "c") + api.request.encode(1, api.request(**cordoning("/a,/b")))
+    answer = memoryview(frame(bytes(envelope(client, request).response_data)))[SIZE_BYTES:]
+    position = decode_response_header(api, 1, answer)[1]
+    assert [each.error_code for each in api.response.decode(1, answer, position)[0].responses] == [ErrorCode.NONE]
+    assert at_controller("/a,/c") == refused
+    assert at_controller("/b") == (ErrorCode.NONE, None)
+    assert at_controller("") == (ErrorCode.NONE, None)
+
+
+def test_its_min_insync_replicas_is_the_default_of_all_brokers(client: WireClient) -> None:
+    """It overrides the brokers' own files (KIP-966), so another value would silently weaken acks=all."""
+    resource = DescribeConfigsResource(
+        resource_type=ResourceType.BROKER, resource_name="", configuration_keys=["min.insync.replicas"]
+    )
+    (answer,) = client.call(DESCRIBE_CONFIGS, 4, resources=[resource]).results
+    assert [(each.name, each.value) for each in answer.configs] == [("min.insync.replicas", "2")]

@@ -29,6 +29,7 @@ from metadata.registration import (
 from metadata.replay import replay_all
 from metadata.snapshot import image_records
 from protocol.error_codes import ErrorCode
+from protocol.messages.cluster_metadata import ConfigRecord
 from tests.support.images import DIRECTORY, cluster, with_topics
 from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, each_record, stored_values
 
@@ -44,6 +45,11 @@ def test_bootstrap_equals_kafkas():
     records = bootstrap_records(feature_records())
 
     assert [as_dumped(record) for record in records] == [DUMPED[offset] for offset in range(1, 10)]
+
+
+def test_bootstrap_has_the_controllers_min_insync_replicas():
+    (setting,) = (each.value for each in bootstrap_records(feature_records(), 2) if each.message is ConfigRecord)
+    assert (setting.resource_name, setting.name, setting.value) == ("", "min.insync.replicas", "2")
 
 
 def test_formatted_features_equal_kafkas():
