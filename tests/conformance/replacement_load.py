@@ -22,7 +22,15 @@ from tests.conformance.replaced_brokers import SESSION_MS
 from tests.support.checker import check
 from tests.support.eventually import eventually
 from tests.support.history import History, Partition, ReadAll, read_history
-from tests.support.history_clients import GONE, RDKAFKA, HistoryClient, RdkafkaProducer, RdkafkaReader
+from tests.support.history_clients import (
+    GONE,
+    RDKAFKA,
+    HistoryClient,
+    HistoryProducer,
+    PythonProducer,
+    RdkafkaProducer,
+    RdkafkaReader,
+)
 from tests.support.history_load import MOVED, PLAIN, HistoryLoad
 from tests.support.history_members import PythonMember, RdkafkaMember
 from tests.support.java import JavaRunner
@@ -165,11 +173,17 @@ class ReplacementLoad(HistoryLoad):
 
     With a JVM there is a share group, too. A transactional producer of librdkafka (2.16) may print a fatal
     INVALID_TXN_STATE, and is replaced: if its AddPartitionsToTxn is lost with the coordinator, it aborts a transaction
-    that brokers of neither kind know.
+    that brokers of neither kind know. `kafka_python` adds an idempotent and a transactional producer of that library.
     """
 
     def __init__(
-        self, bootstrap: str, history: History, java: JavaRunner | None = None, *, session_ms: int = SESSION_MS
+        self,
+        bootstrap: str,
+        history: History,
+        java: JavaRunner | None = None,
+        *,
+        session_ms: int = SESSION_MS,
+        kafka_python: bool = False,
     ) -> None:
         self._bootstrap = bootstrap
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -180,12 +194,18 @@ class ReplacementLoad(HistoryLoad):
             created.result(60)
         places = PLAIN + MOVED
         group: dict[str, Any] = {"session_ms": session_ms}
+        producers: list[HistoryProducer] = [
+            RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=0.02),
+            RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
+        ]
+        if kafka_python:
+            producers += [
+                PythonProducer("py", bootstrap, PLAIN, history, least_s=0.02),
+                PythonProducer("py-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
+            ]
         super().__init__(
             history,
-            [
-                RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=0.02),
-                RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
-            ],
+            producers,
             [RdkafkaReader("rd-reader", bootstrap, places, history)],
             [
                 RdkafkaMember("rd-classic", bootstrap, places, history, group="classic", **group),

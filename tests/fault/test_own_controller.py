@@ -44,15 +44,11 @@ _FIRST: list[Fault] = [kill_controller, kill_broker_and_controller, cut_broker_o
 
 
 def test_nothing_is_lost(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
-    """Idempotent and transactional producers, groups of both protocols, and a copier with transactions go on.
-
-    All transactions are librdkafka's: a producer of kafka-python (3.0.12) whose records time out while it aborts loses
-    its thread ("Cannot reset producer state for a transactional producer"), and waits for the end for ever.
-    """
+    """Idempotent and transactional producers, groups of both protocols, and a copier with transactions go on."""
     dice = random.Random(ROUNDS)
     faults = _FIRST + [each for each in FAULTS if each not in _FIRST]
     with own_cluster(tmp_path_factory.mktemp) as running:
-        load = ReplacementLoad(running.bootstrap, history, session_ms=SESSION_MS)
+        load = ReplacementLoad(running.bootstrap, history, session_ms=SESSION_MS, kafka_python=True)
         go_on(running, load)
         for number in range(ROUNDS):
             faults[number % len(faults)](running, dice)

@@ -21,7 +21,7 @@ from kafka import TopicPartition as PythonPartition
 from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.support.history import UNKNOWN_OFFSET, Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
-from tests.support.kafka_python import keep_requests
+from tests.support.kafka_python import end_within, keep_requests
 
 #: for all clients: a request without an answer is soon sent again
 REQUEST_TIMEOUT_MS = 5_000
@@ -282,10 +282,10 @@ class PythonProducer(HistoryProducer):
             futures: list[Any] = []
             self.send_some(transaction, lambda place, value: futures.append(self._send(producer, place, value)))
             if self.chance.random() >= self.aborted and self._are_written(producer, futures):
-                producer.commit_transaction()
+                end_within(_DELIVERY_TIMEOUT_MS / 1000, producer.commit_transaction)
                 outcome = Outcome.COMMITTED
             else:
-                producer.abort_transaction()
+                end_within(_DELIVERY_TIMEOUT_MS / 1000, producer.abort_transaction)
                 outcome = Outcome.ABORTED
         finally:
             self.end(transaction, outcome)
