@@ -1,8 +1,8 @@
 """The bytes of a record of the metadata log (KIP-631).
 
-Unsigned varints for frame version, record type and record version are followed by the body. A record type of a later
-release is kept unchanged: it is written into the next snapshot, and no decision uses it. An unknown version of a known
-type is an error, because skipping it could change the meaning of all later records.
+A frame (`protocol/record_frame.py`) is followed by the body. A record type of a later release is kept unchanged: it is
+written into the next snapshot, and no decision uses it. An unknown version of a known type is an error, because
+skipping it could change the meaning of all later records.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import msgspec
 from metadata.features import record_version
 from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import METADATA_RECORDS
-from protocol.primitives import read_unsigned_varint, unsigned_varint
+from protocol.record_frame import frame, read_frame
 from protocol.schema import Message, Struct
-
-FRAME_VERSION = 1
 
 
 class MetadataRecord(NamedTuple):
@@ -48,9 +46,9 @@ def new_record(metadata_version: int, message: Message, **fields: Any) -> Metada
 def encode_record(record: AnyRecord) -> bytes:
     """Return the bytes of a record's value in the log. Raises EncodeError."""
     if isinstance(record, UnknownRecord):
-        return _frame(record.key, record.version) + record.body
+        return frame(record.key, record.version) + record.body
     assert record.message.key is not None
-    return _frame(record.message.key, record.version) + record.message.encode(record.version, record.value)
+    return frame(record.message.key, record.version) + record.message.encode(record.version, record.value)
 
 
 def decode_record(data: bytes | memoryview) -> AnyRecord:
@@ -58,11 +56,7 @@ def decode_record(data: bytes | memoryview) -> AnyRecord:
 
     Raises ProtocolError for another frame version, an unknown version of a known type, or extra bytes.
     """
-    frame_version, position = read_unsigned_varint(data, 0)
-    if frame_version != FRAME_VERSION:
-        raise ProtocolError(f"a metadata record has frame version {frame_version}; only {FRAME_VERSION} is supported")
-    key, position = read_unsigned_varint(data, position)
-    version, position = read_unsigned_varint(data, position)
+    key, version, position = read_frame(data)
     message = METADATA_RECORDS.get(key)
     if message is None:
         return UnknownRecord(key, version, bytes(data[position:]))
@@ -70,7 +64,3 @@ def decode_record(data: bytes | memoryview) -> AnyRecord:
     if end != len(data):
         raise ProtocolError(f"{len(data) - end} bytes are left after a {message.name}")
     return MetadataRecord(message, version, value)
-
-
-def _frame(key: int, version: int) -> bytes:
-    return unsigned_varint(FRAME_VERSION) + unsigned_varint(key) + unsigned_varint(version)

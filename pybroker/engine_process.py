@@ -24,6 +24,7 @@ PACKAGES = frozenset(
         "metadata",
         "protocol",
         "replication",
+        "tiered",
         "runtime",
         "security",
         "storage",

@@ -18,13 +18,13 @@ import pyarrow as pa
 from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.murmur2 import partition_of
 from protocol.records.compression import Codec
 from protocol.records.record import Headers
 from protocol.schema import Struct
 from pybroker.isolated.batches import BATCH_BYTES, TOO_LARGE, Unsent, UnsentRecord, build_batch, size_of
 from pybroker.isolated.cluster import Cluster, TopicPartition, check, kept_cluster
 from pybroker.isolated.connection import Connection
-from pybroker.isolated.partitioner import partition_of
 from pybroker.isolated.serving import Exchange
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import SourceError, UnknownPartition, UnusableOption

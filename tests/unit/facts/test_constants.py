@@ -23,8 +23,9 @@ from coordinator.group.consumer import checks as consumer_checks
 from coordinator.group.modern import checks as modern_checks
 from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT
 from coordinator.transaction.state import TransactionState
-from metadata import client_quotas, create_topics, features, framing, registration, releases, replay, topic_names
+from metadata import client_quotas, create_topics, features, registration, releases, replay, topic_names
 from metadata import partition_registration as partitions
+from protocol import record_frame
 from protocol.messages.cluster_metadata import METADATA_RECORDS
 from protocol.messages.coordinator import GROUP_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS
 from protocol.primitives import ZERO_UUID
@@ -159,7 +160,7 @@ PLAIN: Mapping[str, Mapping[str, Value]] = {
     "metadata.properties.MetaPropertiesEnsemble": {"META_PROPERTIES_NAME": checkpoints.META_PROPERTIES},
     "raft.FileQuorumStateStore": {"DEFAULT_FILE_NAME": quorum_state.FILE_NAME},
     "server.common.ProducerIdsBlock": {"PRODUCER_ID_BLOCK_SIZE": BLOCK_SIZE},
-    "server.common.serialization.AbstractApiMessageSerde": {"DEFAULT_FRAME_VERSION": framing.FRAME_VERSION},
+    "server.common.serialization.AbstractApiMessageSerde": {"DEFAULT_FRAME_VERSION": record_frame.FRAME_VERSION},
     "server.share.persister.PartitionFactory": {
         "UNINITIALIZED_DELIVERY_COMPLETE_COUNT": UNKNOWN_COUNT,
         "UNINITIALIZED_START_OFFSET": UNINITIALIZED,

@@ -10,7 +10,7 @@ from protocol.messages.data import (
     RemoteLogSegmentMetadataUpdateRecord,
     RemotePartitionDeleteMetadataRecord,
 )
-from protocol.primitives import read_unsigned_varint
+from protocol.record_frame import read_frame
 from protocol.records.record import Record
 from protocol.schema import Message, Struct
 from tools.data.decoders import Rendered
@@ -34,11 +34,9 @@ def remote_log_decoder(record: Record) -> tuple[Rendered, Rendered]:
 
 
 def _show(data: bytes) -> str:
-    frame_version, at = read_unsigned_varint(data, 0)
-    kind, at = read_unsigned_varint(data, at)
-    version, at = read_unsigned_varint(data, at)
-    if frame_version != 1 or kind not in _RECORDS:
-        raise ProtocolError(f"no record has frame version {frame_version} and type {kind}")
+    kind, version, at = read_frame(data)
+    if kind not in _RECORDS:
+        raise ProtocolError(f"no record has type {kind}")
     message, show = _RECORDS[kind]
     value, end = message.decode(version, data, at)
     if end != len(data):

@@ -13,12 +13,12 @@ import pytest
 from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE
+from protocol.murmur2 import partition_of
 from protocol.records.batch import parse_header
 from protocol.records.compression import Codec
 from protocol.schema import Struct
 from pybroker.isolated import topic_writer
 from pybroker.isolated.connection import ConnectionFailed
-from pybroker.isolated.partitioner import partition_of
 from pybroker.isolated.serving import serve
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import BrokerFailed, SourceError, UnknownPartition, UnusableOption, from_json

@@ -1,4 +1,4 @@
-"""The partition of a key, as Java clients choose it: 31 bits of the murmur2 hash of its bytes."""
+"""The murmur2 hash, by which Java clients and brokers choose partitions (org.apache.kafka.common.utils.Utils)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ _SEED, _MULTIPLIER, _SHIFT = 0x9747B28C, 0x5BD1E995, 24
 _MASK = 0xFFFFFFFF
 
 
-def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
-
-
 def murmur2(data: bytes) -> int:
-    """Return the 32 bits of org.apache.kafka.common.utils.Utils.murmur2."""
+    """Return the 32 bits of the hash, as an unsigned number."""
     length = len(data)
     result = _SEED ^ length
     whole = length & ~3
@@ -26,3 +21,8 @@ def murmur2(data: bytes) -> int:
     result ^= result >> 13
     result = result * _MULTIPLIER & _MASK
     return result ^ result >> 15
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition of a key, as Java producers choose it: by 31 bits of the hash."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions

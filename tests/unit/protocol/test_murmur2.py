@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybroker.isolated.partitioner import murmur2, partition_of
+from protocol.murmur2 import murmur2, partition_of
 
 
 @pytest.mark.parametrize(
