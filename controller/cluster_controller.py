@@ -139,6 +139,8 @@ class ClusterController(Controller):
             failed: Deferred[Struct] = Deferred()
             failed.fail(error)
             return failed
+        if self.durable_offset == self.end_offset:  # most heartbeats change nothing
+            return Deferred.resolved(response)
         return self.when_durable().then(lambda _: response)
 
     # ---- brokers

@@ -65,8 +65,9 @@ T = TypeVar("T")
 def _log_topics(delta: Delta) -> None:
     for topic in delta.deleted_topics:
         log.info("Topic %s is deleted", topic.name)
-    for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
-        log.info("Topic %s has %d new partition%s", name, count, "" if count == 1 else "s")
+    if delta.created_partitions:
+        for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
+            log.info("Topic %s has %d new partition%s", name, count, "" if count == 1 else "s")
 
 
 def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum, auto
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -196,11 +197,14 @@ def _after_election(
 
 #: The lists of a partition that PartitionChangeRecord has under the same name.
 _LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr")
+_get_lists = attrgetter(*_LISTS)
 
 
 def _differing(old: PartitionRegistration, new: PartitionRegistration) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        name: list(getattr(new, name)) for name in _LISTS if getattr(new, name) != getattr(old, name)
+        name: list(after)
+        for name, before, after in zip(_LISTS, _get_lists(old), _get_lists(new), strict=True)
+        if before != after
     }
     if new.leader_recovery_state != old.leader_recovery_state:
         fields["leader_recovery_state"] = new.leader_recovery_state
@@ -216,7 +220,7 @@ def _needs_new_epoch(old: PartitionRegistration, new: PartitionRegistration, rul
 def _directories(
     partition: PartitionRegistration, replicas: Replicas, rules: Rules, wanted: Mapping[int, bytes]
 ) -> dict[str, list[bytes]]:
-    if rules.metadata_version < DIRECTORIES_LEVEL:
+    if rules.metadata_version < DIRECTORIES_LEVEL or (replicas == partition.replicas and not wanted):
         return {}
     # Partitions from before that level have none yet, and their brokers may be registered no more.
     before = tuple(partition.directory_of(each) for each in partition.replicas)

@@ -78,14 +78,14 @@ class FollowerRequest(NamedTuple):
         for topic_id, index in self.asked.forgotten:
             forgotten.setdefault(topic_id, []).append(index)
         limits = self.limits
-        return FETCH.request(
-            replica_state=ReplicaState(replica_id=self.replica_id, replica_epoch=self.replica_epoch),
+        return FETCH.request.new(
+            replica_state=ReplicaState.new(replica_id=self.replica_id, replica_epoch=self.replica_epoch),
             max_wait_ms=limits.max_wait_ms,
             min_bytes=limits.min_bytes,
             max_bytes=limits.max_bytes,
             session_id=self.asked.session_id,
             session_epoch=self.asked.session_epoch,
-            topics=[FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
+            topics=[FetchTopic.new(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
             forgotten_topics_data=[
                 ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in forgotten.items()
             ],

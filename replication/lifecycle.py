@@ -208,7 +208,7 @@ class BrokerLifecycle:
         )
 
     def _heartbeat(self) -> Struct:
-        return BROKER_HEARTBEAT.request(
+        return BROKER_HEARTBEAT.request.new(
             broker_id=self.identity.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self.applied_offset,

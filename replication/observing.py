@@ -153,7 +153,7 @@ class Observer:
         return Request(endpoint, FETCH, self._fetch())
 
     def _fetch(self) -> Struct:
-        partition = FetchPartition(
+        partition = FetchPartition.new(
             partition=0,
             current_leader_epoch=self.leader_epoch,
             fetch_offset=self._log.log_end_offset,
@@ -162,13 +162,13 @@ class Observer:
             replica_directory_id=self._directory_id,
             high_watermark=self.high_watermark,
         )
-        return FETCH.request(
+        return FETCH.request.new(
             cluster_id=self.cluster_id,
-            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=-1),
+            replica_state=ReplicaState.new(replica_id=self._node_id, replica_epoch=-1),
             max_wait_ms=_WAIT_MS,
             min_bytes=0,
             max_bytes=self._limits.fetch_bytes,
-            topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+            topics=[FetchTopic.new(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
         )
 
     def _fetch_snapshot(self) -> Struct:

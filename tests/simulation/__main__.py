@@ -10,7 +10,7 @@ from time import process_time
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
 from tests.simulation.ranges import Range, record, revision
-from tests.simulation.schedule import Failure, replay, run
+from tests.simulation.schedule import Failure, many, replay, run
 from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 
@@ -40,11 +40,12 @@ def main() -> int:
         print(found[1] if found else "all checks hold")
         return int(found is not None)
     seeds = range(options.first, options.first + options.count)
-    if options.mutations is not None:
-        chosen = [each for each in MUTATIONS if not options.mutations or each.name in options.mutations]
-        caught = [_catch(each, seeds) for each in chosen]
-        return int(not all(caught))
-    failures = _simulate(seeds, options.controller, options.shrink, options.record)
+    with many():
+        if options.mutations is not None:
+            chosen = [each for each in MUTATIONS if not options.mutations or each.name in options.mutations]
+            caught = [_catch(each, seeds) for each in chosen]
+            return int(not all(caught))
+        failures = _simulate(seeds, options.controller, options.shrink, options.record)
     return int(bool(failures))
 
 

@@ -93,11 +93,12 @@ class Process:
             self._transactions = Transactions()
             self.image.brokers.clear()
             self.image.partitions.clear()
-        for offset in range(self._applied, self.observer.high_watermark):
-            for each, record in self._transactions.take(offset, log.at(offset).record):
-                self.checks.applied(self.id, each, record, self.observer.high_watermark)
+        end, transactions = self.observer.high_watermark, self._transactions
+        for offset, written in enumerate(log.between(self._applied, end), self._applied):
+            for each, record in transactions.take(offset, written.record):
+                self.checks.applied(self.id, each, record, end)
                 self.image.apply(record)
-                if isinstance(record, ChangePartition):
+                if type(record) is ChangePartition:
                     changed.add(record.key)
             self._applied = offset + 1
         self.life.note_applied(self._applied - 1)

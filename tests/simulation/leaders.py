@@ -220,7 +220,7 @@ class Leaders:
         """Answer a follower's Fetch."""
         session, session_id = self._session(request)
         if session is None:
-            return FETCH.response(error_code=session_id)
+            return FETCH.response.new(error_code=session_id)
         follower_id, follower_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
         due = self._begin(session, request, now_ms)
         for key in [] if due is None else [each for each in session.partitions if each not in due.due]:
@@ -245,8 +245,10 @@ class Leaders:
                 and leader.state.may_rest(follower, follower_epoch, leader.log.log_end_offset)
             ):
                 due.rest(key, follower)
-        responses = [FetchableTopicResponse(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()]
-        return FETCH.response(session_id=session_id, responses=responses)
+        responses = [
+            FetchableTopicResponse.new(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()
+        ]
+        return FETCH.response.new(session_id=session_id, responses=responses)
 
     def _begin(self, session: Session, request: Struct, now_ms: int) -> FollowerSession[PartitionKey] | None:
         """Count the fetch for all partitions of its session. Return those that are due; None if all have to be read."""
@@ -305,7 +307,7 @@ class Leaders:
         end = log.end_of_epoch(asked.last_fetched_epoch)
         if end.epoch == asked.last_fetched_epoch and end.end_offset >= asked.fetch_offset:
             return None
-        return EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
+        return EpochEndOffset.new(epoch=end.epoch, end_offset=end.end_offset)
 
     def _read(self, key: PartitionKey, asked: Struct, follower_id: int, follower_epoch: int, now_ms: int) -> Struct:
         """Answer for one partition, and note the fetch."""
@@ -320,7 +322,7 @@ class Leaders:
         leader = self.partitions.get(key)
         error = self._refusal(leader, asked.current_leader_epoch)
         if error or leader is None:
-            return PartitionData(partition_index=key[1], error_code=error, records=None)
+            return PartitionData.new(partition_index=key[1], error_code=error, records=None)
         log, offset = leader.log, asked.fetch_offset
         fields: dict[str, Any] = {"high_watermark": leader.state.high_watermark, "records": None}
         if follower_id not in leader.state.followers:
@@ -336,7 +338,7 @@ class Leaders:
             fields["error_code"] = ErrorCode.OFFSET_OUT_OF_RANGE
         elif records := log.read(offset, MOST_RECORDS):
             fields["records"] = records
-        return PartitionData(partition_index=key[1], log_start_offset=log.log_start_offset, **fields)
+        return PartitionData.new(partition_index=key[1], log_start_offset=log.log_start_offset, **fields)
 
     def _fetched(self, leader: Leader, follower_id: int, follower_epoch: int, asked: Struct, now_ms: int) -> None:
         end, state = leader.log.log_end_offset, leader.state

@@ -41,12 +41,12 @@ def answer(controller: ActiveController, request: Request) -> Struct:
     endpoints = []
     if error:
         endpoint = ENDPOINTS[controller.node_id]
-        endpoints = [NodeEndpoint(node_id=controller.node_id, host=endpoint.host, port=endpoint.port)]
+        endpoints = [NodeEndpoint.new(node_id=controller.node_id, host=endpoint.host, port=endpoint.port)]
     if request.api is FETCH_SNAPSHOT:
         return _snapshot(controller, asked, error, endpoints)
     fields |= _records(controller, asked) if not error else {"high_watermark": -1}
     if error:
-        fields["current_leader"] = LeaderIdAndEpoch(leader_id=controller.node_id, leader_epoch=controller.epoch)
+        fields["current_leader"] = LeaderIdAndEpoch.new(leader_id=controller.node_id, leader_epoch=controller.epoch)
     data = _new_data(partition_index=0, aborted_transactions=None, **{"records": None, **fields})
     topic = _new_topic(topic_id=METADATA_TOPIC_ID, partitions=[data])
     return _new_response(responses=[topic], node_endpoints=endpoints)
@@ -59,11 +59,11 @@ def _records(controller: ActiveController, asked: Struct) -> dict[str, object]:
     if log.start and (
         epoch < log.snapshot_epoch or offset < log.start or (offset == log.start and epoch > log.snapshot_epoch)
     ):
-        found["snapshot_id"] = SnapshotId(end_offset=log.start, epoch=log.snapshot_epoch)
+        found["snapshot_id"] = SnapshotId.new(end_offset=log.start, epoch=log.snapshot_epoch)
         return found
     end = log.end_of_epoch(epoch)
     if offset and (end.epoch != epoch or end.end_offset < offset):
-        found["diverging_epoch"] = EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
+        found["diverging_epoch"] = EpochEndOffset.new(epoch=end.epoch, end_offset=end.end_offset)
         return found
     records = []
     for each in log.written[offset - log.start :]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
-from tests.simulation.schedule import replay
+from tests.simulation.schedule import many, replay
 from tests.simulation.scripts import scripts
 from tests.support.scale import SCALE
 
@@ -20,7 +20,7 @@ def name_of(mutation: Mutation) -> str:
 
 @pytest.mark.parametrize("mutation", CHOSEN, ids=name_of)
 def test_planted_fault_is_caught(mutation: Mutation) -> None:
-    with planted(mutation):
+    with planted(mutation), many():
         assert any(mutation.run(seed) is not None for seed in mutation.seeds(range(SCHEDULES)))
 
 

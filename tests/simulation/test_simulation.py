@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, planted
-from tests.simulation.schedule import Failure, describe, replay, run
+from tests.simulation.schedule import Failure, describe, many, replay, run
 from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
@@ -21,9 +21,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_checks_hold_in_all_schedules() -> None:
-    for seed in range(SCHEDULES):
-        failure = run(seed)
-        assert failure is None, shrink(failure).script
+    with many():
+        for seed in range(SCHEDULES):
+            failure = run(seed)
+            assert failure is None, shrink(failure).script
 
 
 def test_seed_repeats_in_another_process() -> None:

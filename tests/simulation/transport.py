@@ -243,8 +243,9 @@ class Transport:
     def _pump(self, broker_id: int) -> None:
         """Send each request that a broker has ready."""
         process, exchanges, now_ms = self.processes[broker_id], self.network.exchanges, self.now_ms
+        life = process.life
         request: Any
-        if process.observer.due_ms <= now_ms and process.observe_route not in exchanges:
+        if process.observe_route not in exchanges and process.observer.due_ms <= now_ms:
             request = process.observer.next_request(now_ms)
             if request is not None:
                 self.network.send(process.observe_route, request)
@@ -258,15 +259,15 @@ class Transport:
                 route = Route(broker_id, f"{OFFSETS}{key[1]}", leader)
                 if route not in exchanges:
                     self.network.send(route, (key, followed.leader_epoch, followed.reset_at_start))
-        if len(process.leaders.isr_changes) and process.life.broker_epoch >= 0:
-            request = process.leaders.isr_changes.next_request(process.life.broker_epoch)
+        if life.broker_epoch >= 0:
+            request = process.leaders.isr_changes.next_request(life.broker_epoch)
             if request is not None:
                 self.network.send(Route(broker_id, ISR, CONTROLLER), request)
-        if len(process.assignments) and process.assign_due_ms <= now_ms and process.life.broker_epoch >= 0:
-            request = process.assignments.next_request(process.life.broker_epoch)
-            if request is not None:
-                self.network.send(Route(broker_id, ASSIGN, CONTROLLER), request)
-        if process.life.due_ms <= now_ms:
+            if process.assign_due_ms <= now_ms:
+                request = process.assignments.next_request(life.broker_epoch)
+                if request is not None:
+                    self.network.send(Route(broker_id, ASSIGN, CONTROLLER), request)
+        if life.due_ms <= now_ms:
             self._beat(broker_id, process)
 
     def _beat(self, broker_id: int, process: Process) -> None:

@@ -237,10 +237,13 @@ class World(Transport):
         """Let everything arrive, and time pass."""
         for _ in range(rounds):
             for _ in range(4):
+                has_moved = False
                 for route in list(self.network.exchanges):
                     exchange = self.network.exchanges.get(route)
                     if exchange is not None and self.matters(route, exchange):
-                        self.go(*route)
+                        has_moved = self.go(*route) or has_moved
+                if not has_moved:
+                    break
             self.tick(500)
         return True
 
