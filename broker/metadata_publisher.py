@@ -7,7 +7,7 @@ loop, except for partitions beyond the first few, which follow in the next turns
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,8 @@ class MetadataPublisher:
         self._directory_ids = directory_ids
         self._call_soon = call_soon
         self._failed_directories: set[bytes] = set()
-        self._unhosted: deque[tuple[bytes, int]] = deque()
+        #: Topic id and number of the new partitions that later turns host, in their order.
+        self._unhosted: OrderedDict[tuple[bytes, int], None] = OrderedDict()
         self._is_closed = False
         self._await_hosting: list[Deferred[None]] = []
         self._placements: list[tuple[bytes, int, bytes]] = []
@@ -120,7 +121,7 @@ class MetadataPublisher:
         for topic in delta.deleted_topics:
             self._delete(topic)
         hosting = bool(self._unhosted)
-        self._unhosted.extend((topic.topic_id, index) for topic, index in delta.created_partitions)
+        self._unhosted.update(((topic.topic_id, index), None) for topic, index in delta.created_partitions)
         if not hosting:
             self._host_some()
         for (_, index), topic in delta.changed_partitions.items():
@@ -139,7 +140,7 @@ class MetadataPublisher:
         if self._is_closed:
             return
         for _ in range(min(HOSTED_PER_TURN, len(self._unhosted))):
-            topic_id, index = self._unhosted.popleft()
+            (topic_id, index), _ = self._unhosted.popitem(last=False)
             topic = self._cache.image.topic_by_id(topic_id)
             if topic is None:
                 continue

@@ -2,9 +2,10 @@
 
     PartitionChanges     one change of many partitions: their PartitionChangeRecords are decided, encoded and replayed
                          together
-    PartitionReader      decodes PartitionRecords; one that is like the last one costs a comparison
+    PartitionReader      decodes PartitionRecords; one that is like an earlier one costs a comparison
+    ChangeReader         the same for PartitionChangeRecords
 
-Both produce the same bytes and values as the records' schemas (`tests/unit/metadata/test_bulk_records.py`).
+All produce the same bytes and values as the records' schemas (`tests/unit/metadata/test_bulk_records.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from metadata.framing import AnyRecord, MetadataRecord, decode_record, encode_re
 from metadata.partition_registration import PartitionRegistration, registration_of
 from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord
 from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
 
 #: Frame version, record type and record version, each a varint of one byte. Partition and topic id follow in both
 #: records.
@@ -27,6 +29,8 @@ _HEAD = 3
 _BEHIND_PARTITION = _HEAD + 4
 _BEHIND_TOPIC = _BEHIND_PARTITION + 16
 _MANY = 127
+#: Kinds of changes that are remembered: those of one election in a large cluster.
+_MOST_CHANGES = 1000
 _PARTITION = Layout(">i")
 _EPOCHS = Layout(">ii")
 
@@ -161,3 +165,28 @@ class PartitionReader:
             self._epochs_at[len(data)] = at
             self._known[data[:_HEAD], data[_BEHIND_TOPIC:at], data[at + _EPOCHS.size :]] = registration
         return value.topic_id, value.partition_id, registration
+
+
+class ChangeReader:
+    """Decodes PartitionChangeRecords by comparison with earlier ones: an election changes many partitions alike."""
+
+    def __init__(self) -> None:
+        #: The bytes of a record without partition and topic id -> the decoded record.
+        self._known: dict[tuple[bytes, bytes], Struct] = {}
+
+    def read(self, data: bytes) -> tuple[bytes, int, Struct] | None:
+        """Return topic id, partition, and a record with the fields of the change; None if it is another record.
+
+        The returned record may be that of another partition. Raises ProtocolError.
+        """
+        if len(data) < _BEHIND_TOPIC or data[1] != PartitionChangeRecord.key:
+            return None
+        kind = data[:_HEAD], data[_BEHIND_TOPIC:]
+        value = self._known.get(kind)
+        if value is None:
+            record = decode_record(data)
+            assert isinstance(record, MetadataRecord)
+            if len(self._known) >= _MOST_CHANGES:
+                self._known.clear()
+            value = self._known[kind] = record.value
+        return data[_BEHIND_PARTITION:_BEHIND_TOPIC], _PARTITION.unpack_from(data, _HEAD)[0], value

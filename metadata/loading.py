@@ -8,11 +8,11 @@ abort.
 from __future__ import annotations
 
 from metadata import quota_order
-from metadata.bulk_records import PartitionReader
+from metadata.bulk_records import ChangeReader, PartitionReader
 from metadata.delta import Delta
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from metadata.image import MetadataImage
-from metadata.replay import ReplayError, replay, replay_registration
+from metadata.replay import ReplayError, replay, replay_change, replay_registration
 from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 
 
@@ -24,6 +24,7 @@ class MetadataLoader:
         self._delta = Delta()
         self._open: list[AnyRecord] | None = None
         self._partitions = PartitionReader()
+        self._changes = ChangeReader()
 
     @property
     def deleted_topics(self) -> set[bytes]:
@@ -31,7 +32,7 @@ class MetadataLoader:
         return {topic.topic_id for topic in self._delta.deleted_topics}
 
     def take_delta(self) -> Delta:
-        """Return the changes since the last call. Changes of partitions that `feed_value` read are not among them."""
+        """Return the changes since the last call, without the partitions that `feed_value` has created."""
         delta, self._delta = self._delta, Delta()
         if len(delta.new_quotas) > 1:
             quota_order.reorder_new(self.image.client_quotas, delta.new_quotas)
@@ -44,11 +45,19 @@ class MetadataLoader:
 
     def feed_value(self, data: bytes) -> None:
         """Process the bytes of the next record of the log. Raises ProtocolError, ReplayError."""
-        found = self._partitions.read(data)
-        if found is None or self._open is not None:
-            self.feed(decode_record(data))
+        found = None if self._open is not None else self._partitions.read(data)
+        if found is None:
+            self.feed_live(data)
         else:
             replay_registration(self.image, *found)
+
+    def feed_live(self, data: bytes) -> None:
+        """Process a record as `feed_value` does; `take_delta` returns all of its changes."""
+        found = None if self._open is not None else self._changes.read(data)
+        if found is None:
+            self.feed(decode_record(data))
+        else:
+            replay_change(self.image, *found, self._delta)
 
     def feed(self, record: AnyRecord) -> None:
         """Process the next record of the log. Raises ReplayError."""

@@ -200,13 +200,22 @@ def replay_registration(
 
 
 def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    """Fields that are null or have their default change nothing. A leader, even the same one, begins a leader epoch."""
-    topic = _topic(image, value)
-    old = topic.partitions.get(value.partition_id)
+    replay_change(image, value.topic_id, value.partition_id, value, delta)
+
+
+def replay_change(image: MetadataImage, topic_id: bytes, index: int, value: Struct, delta: Delta) -> None:
+    """Apply the fields of a PartitionChangeRecord to a partition.
+
+    Fields that are null or have their default change nothing. A leader, even the same one, begins a leader epoch.
+    """
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        raise ReplayError(f"PartitionChangeRecord of an unknown topic: {topic_id.hex()}")
+    old = topic.partitions.get(index)
     if old is None:
-        raise ReplayError(f"PartitionChangeRecord of {topic.name}-{value.partition_id}, which does not exist")
-    topic.partitions[value.partition_id] = _changed_registration(old, value)
-    delta.changed_partitions[topic.topic_id, value.partition_id] = topic
+        raise ReplayError(f"PartitionChangeRecord of {topic.name}-{index}, which does not exist")
+    topic.partitions[index] = _changed_registration(old, value)
+    delta.changed_partitions[topic_id, index] = topic
 
 
 def _changed_registration(old: PartitionRegistration, value: Struct) -> PartitionRegistration:

@@ -12,7 +12,6 @@ from broker.membership.observed_log import ObservedMetadataLog
 from controller.metadata_snapshot import Snapshot, SnapshotId, build_snapshot
 from controller.quorum import Features, features_of
 from metadata.delta import Delta
-from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replacement import replace_image
@@ -120,7 +119,7 @@ class CommittedMetadata:
         if self._skipped is not None:
             (snapshot, end_offset), self._skipped = self._skipped, None
             self._on_snapshot(snapshot, end_offset)
-        feed = self._loader.feed_value if self._publish is None else self._feed
+        feed = self._loader.feed_value if self._publish is None else self._loader.feed_live
         for record in self.log.read(self._read_to, high_watermark):
             if record.value is not None:
                 feed(record.value)
@@ -138,9 +137,6 @@ class CommittedMetadata:
             publish(delta)
         except Exception:
             log.exception("A change of the metadata is not in force as a whole")
-
-    def _feed(self, value: bytes) -> None:
-        self._loader.feed(decode_record(value))
 
     def _on_snapshot(self, snapshot: Snapshot, end_offset: int) -> None:
         if self.is_paused:

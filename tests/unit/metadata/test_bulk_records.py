@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.bulk_records import ChangesBuilder, PartitionReader, encode_records
+from metadata.bulk_records import ChangeReader, ChangesBuilder, PartitionReader, encode_records
 from metadata.create_topics import NewTopic
+from metadata.delta import Delta
 from metadata.framing import MetadataRecord, encode_record
+from metadata.image import MetadataImage
 from metadata.partition_registration import registration_of
 from metadata.registration import leave, unfence_broker
-from metadata.replay import ReplayError, replay_all
+from metadata.replay import ReplayError, replay, replay_all, replay_change
 from protocol.error_codes import ProtocolError
-from protocol.messages.cluster_metadata import NoOpRecord, PartitionRecord
+from protocol.messages.cluster_metadata import NoOpRecord, PartitionChangeRecord, PartitionRecord
 from tests.support.images import cluster, with_topics
 from tests.support.metadata_log import each_record
 from tests.support.scale import scaled
@@ -74,6 +76,43 @@ def test_overlong_lengths_are_read_correctly():
     stretched = data[:23] + b"\x81\x00" + data[24:]
     for _ in range(2):
         assert reader.read(stretched) == (value.topic_id, 7, registration_of(value))
+
+
+@settings(max_examples=scaled(100), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([None, [], [1], [1, 2]]), st.integers(-2, 3), st.integers(0, 9)), max_size=8))
+def test_changes_are_read_as_by_their_schema(values):
+    """Two partitions in turn, so that each change is also read by comparison."""
+    reader, one_by_one = ChangeReader(), image_with_mixed_leaders()
+    image, delta, expected = copy.deepcopy(one_by_one), Delta(), Delta()
+    topic_id = image.topics_by_name["a"].topic_id
+    for isr, leader, index in values:
+        for number in (index % 6, (index + 1) % 6):
+            value = PartitionChangeRecord.new(partition_id=number, topic_id=topic_id, isr=isr, leader=leader)
+            record = MetadataRecord(PartitionChangeRecord, 2, value)
+            replay(one_by_one, record, expected)
+            replay_change(image, *reader.read(encode_record(record)), delta)
+
+            assert image == one_by_one
+    assert delta == expected
+
+
+def test_damaged_changes_are_an_error():
+    """Another record is ignored. A change of an unknown partition is an error of the replay."""
+    reader = ChangeReader()
+    data = encode_record(MetadataRecord(PartitionChangeRecord, 2, PartitionChangeRecord.new(partition_id=7, leader=1)))
+    for _ in range(2):
+        topic_id, index, value = reader.read(data)
+        assert (topic_id, index, value.leader) == (bytes(16), 7, 1)
+        for damaged in (data[:-1], data + b"\0", b"\x02" + data[1:]):
+            with pytest.raises(ProtocolError):
+                reader.read(damaged)
+    for other in (b"", encode_record(MetadataRecord(NoOpRecord, 0, NoOpRecord()))):
+        assert reader.read(other) is None
+    with pytest.raises(ReplayError, match="PartitionChangeRecord of an unknown topic"):
+        replay_change(MetadataImage(), topic_id, index, value, Delta())
+    image = image_with_mixed_leaders()
+    with pytest.raises(ReplayError, match="PartitionChangeRecord of a-7, which does not exist"):
+        replay_change(image, image.topics_by_name["a"].topic_id, index, value, Delta())
 
 
 def image_with_mixed_leaders():
