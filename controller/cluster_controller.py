@@ -71,6 +71,7 @@ class ClusterController(Controller):
         sync: syncs the metadata log to the disk, off the loop.
         now_ms: the wall clock, for the log.
         monotonic_ms: the clock of sessions and intervals.
+        soon: calls a function at the end of the turn.
     """
 
     def __init__(
@@ -82,8 +83,9 @@ class ClusterController(Controller):
         sync: Callable[[], Deferred[None]],
         now_ms: Callable[[], int],
         monotonic_ms: Callable[[], int],
+        soon: Callable[[Callable[[], None]], object] = lambda call: call(),
     ) -> None:
-        super().__init__(config, cluster_id, metadata_log, image, sync, now_ms)
+        super().__init__(config, cluster_id, metadata_log, image, sync, now_ms, soon)
         #: The offset up to which the log is known to be on the disk.
         self.durable_offset = 0
         self._settings = TopicSettings(image, config)
@@ -104,6 +106,8 @@ class ClusterController(Controller):
 
     def append(self, records: Sequence[Changes]) -> Delta:
         delta = super().append(records)
+        if records:
+            self.sync_now()  # brokers wait for it, also where no answer does
         if delta.changed_configs and any(_is_about_unclean_elections(each) for each in records):
             self._elections.elect_unclean()
         return delta

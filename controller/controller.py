@@ -35,7 +35,7 @@ from metadata import (
 from metadata import (
     registration as lifecycle,
 )
-from metadata.bulk_records import Changes, single_records
+from metadata.bulk_records import Changes
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
 from metadata.decision import Admit, Decision, PartitionResult, check_size, unlimited
@@ -91,22 +91,13 @@ class Publisher(Protocol):
         """Resolves once all changes so far are applied."""
 
 
-class Followers(Protocol):
-    """Other processes that follow the metadata log."""
-
-    def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """Send a batch that was appended."""
-
-    def when_caught_up(self) -> Deferred[None]:
-        """Resolves once each of them has applied what it was sent, or has ended."""
-
-
 class Controller:
     """The controller of a single node, which is always the active one.
 
     Args:
         metadata_log: the log, loaded; `image` is its state.
         sync: syncs the metadata log to the disk, off the loop.
+        soon: calls a function at the end of the turn, so that one sync serves all that the turn appends.
     """
 
     def __init__(
@@ -117,15 +108,14 @@ class Controller:
         image: MetadataImage,
         sync: Callable[[], Deferred[None]],
         now_ms: Callable[[], int],
+        soon: Callable[[Callable[[], None]], object] = lambda call: call(),
     ) -> None:
         self.cluster_id = cluster_id
         self.image = image
-        #: They get each batch that is appended, if there are any.
-        self.followers: Followers | None = None
         self._config = config
         self._publishers: list[Publisher] = []
         self._log = metadata_log
-        self._sync = CoalescedSync(sync)
+        self._sync = CoalescedSync(sync, soon)
         self._now_ms = now_ms
         self._failure: Exception | None = None
 
@@ -164,8 +154,6 @@ class Controller:
         if not records:
             return Delta()
         self._log.append(records, self._now_ms())
-        if self.followers is not None:
-            self.followers.follow(single_records(records))
         delta = replay_all(self.image, records)
         for publisher in self._publishers:
             publisher.publish(delta)
@@ -176,8 +164,6 @@ class Controller:
         """Return a Deferred that resolves once all appended records are on the disk and applied by all processes."""
         waiting = [self.sync_now()]
         waiting += [published for publisher in self._publishers if not (published := publisher.when_published()).done]
-        if self.followers is not None:
-            waiting.append(self.followers.when_caught_up())
         return waiting[0] if len(waiting) == 1 else gather(waiting).then(lambda _: None)
 
     def sync_now(self) -> Deferred[None]:

@@ -19,6 +19,8 @@ from metadata.partition_rules import MayBeUnclean, min_isr, possible_leaders, ru
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 
+_RECOVERY_STATES = frozenset(LeaderRecoveryState)
+
 ANY_EPOCH = -1
 """The broker epoch of a replica that is not checked."""
 
@@ -120,7 +122,7 @@ def _problem(image: MetadataImage, broker_id: int, old: PartitionRegistration, p
     if not isr or len(set(isr)) < len(isr) or not set(isr) <= set(old.replicas) or old.leader not in isr:
         return ErrorCode.INVALID_REQUEST
     recovering = LeaderRecoveryState.RECOVERING
-    if proposal.recovery_state not in set(LeaderRecoveryState):
+    if proposal.recovery_state not in _RECOVERY_STATES:
         return ErrorCode.INVALID_REQUEST
     if proposal.recovery_state == recovering and (len(isr) > 1 or old.leader_recovery_state != recovering):
         return ErrorCode.INVALID_REQUEST

@@ -6,13 +6,11 @@ below it, so the log never takes back what one of them has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from controller.metadata_log import MetadataLog
 from controller.metadata_snapshot import SnapshotId, snapshots_in
-from metadata.framing import MetadataRecord
 from protocol.records.batch import iter_batches
 from runtime.deferred import Deferred
 from runtime.timers import Timer, Timers
@@ -49,16 +47,11 @@ class _Waiting(NamedTuple):
 
 
 class MetadataReads:
-    """The committed part of the log. It is the controller's `Followers`: whatever is appended is synced soon.
+    """The committed part of the log. The controller syncs what it appends; the service calls `advance` afterwards."""
 
-    Args:
-        sync: syncs what is appended; the service calls `advance` afterwards.
-    """
-
-    def __init__(self, metadata_log: MetadataLog, timers: Timers, sync: Callable[[], object]) -> None:
+    def __init__(self, metadata_log: MetadataLog, timers: Timers) -> None:
         self._log = metadata_log
         self._timers = timers
-        self._sync = sync
         self._waiting: dict[int, _Waiting] = {}
         self._next = 0
 
@@ -76,16 +69,6 @@ class MetadataReads:
         """The end of what is on the disk."""
         partition_log = self._log.partition_log
         return min(partition_log.recovery_point, partition_log.log_end_offset)
-
-    # -- Followers ---------------------------------------------------------------------------------------------------
-
-    def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """Sync a batch that was appended, for those that wait for it."""
-        self._sync()
-
-    def when_caught_up(self) -> Deferred[None]:
-        """Observers apply records in their own time: nothing waits for them."""
-        return Deferred.resolved(None)
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 

@@ -173,8 +173,9 @@ class ControllerService:
             self._sync_metadata,
             clock.now_ms,
             self._running.ms,
+            self._loop.call_soon,
         )
-        self.reads = controller.followers = MetadataReads(data.metadata_log, self.timers, controller.sync_now)
+        self.reads = MetadataReads(data.metadata_log, self.timers)
         self.metadata = metadata = MetadataCache(data.cluster_id, data.image)
         publisher = ControllerPublisher(config, metadata)
         publisher.apply_settings()

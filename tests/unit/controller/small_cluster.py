@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,8 +70,8 @@ class SmallCluster:
         self.config = load(None, overrides=keys | (settings or {}))
         self.controller = self.start()
 
-    def start(self) -> ClusterController:
-        """Start a controller on the log, as after a restart."""
+    def start(self, soon: Callable[[Callable[[], None]], object] = lambda call: call()) -> ClusterController:
+        """Start a controller on the log, as after a restart. `soon` is called with what the end of the turn does."""
         return ClusterController(
             self.config,
             CLUSTER_ID,
@@ -80,6 +80,7 @@ class SmallCluster:
             self._sync,
             lambda: 0,
             lambda: self.now_ms,
+            soon,
         )
 
     def _sync(self) -> Deferred[None]:

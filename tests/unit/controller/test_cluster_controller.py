@@ -409,6 +409,20 @@ def test_answers_wait_for_the_disk():
     assert cluster.controller.durable_offset == cluster.log.end_offset
 
 
+def test_one_sync_serves_all_decisions_of_a_turn():
+    """Each of them appends, and waits for the disk: two syncs would double the time of every answer."""
+    cluster, turn = three(), []
+    cluster.controller, cluster.syncs = cluster.start(soon=turn.append), []
+    created = cluster.controller.create_topics([NewTopic("new", 1, 1)])
+    registered = cluster.controller.register_broker(cluster.registration(4))
+    assert cluster.syncs == []
+    turn.pop()()
+    assert turn == []
+    (sync,) = cluster.syncs
+    sync.resolve(None)
+    assert (created.done, registered.done, len(cluster.syncs)) == (True, True, 1)
+
+
 def test_heartbeats_without_change_need_no_sync():
     cluster = three()
     cluster.controller.when_durable()

@@ -41,7 +41,7 @@ class Node:
         loop = FakeLoop()
         self.partition_log = SimpleNamespace(recovery_point=5, log_end_offset=5)
         metadata_log: Any = SimpleNamespace(partition_log=self.partition_log, epoch=2, end_offset=5)
-        self.reads = MetadataReads(metadata_log, Timers(loop, loop.clock), lambda: None)
+        self.reads = MetadataReads(metadata_log, Timers(loop, loop.clock))
         metadata: Any = self.metadata
         self.observer = SharedLogObserver(
             1,

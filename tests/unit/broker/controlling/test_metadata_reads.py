@@ -31,7 +31,7 @@ def test_an_observer_of_the_latest_epoch_costs_no_listing(position: Position, li
     log.partition_log.log_start_offset, log.partition_log.log_end_offset = 10, 100
     log.partition_log.leader_epochs.latest = LATEST
     log.partition_log.end_offset_for_epoch.return_value = EpochEntry(LATEST, 100)
-    reads = MetadataReads(log, Mock(), Mock())
+    reads = MetadataReads(log, Mock())
     with patch.object(metadata_reads, "snapshots_in", return_value=[SnapshotId(60, LATEST)]) as listed:
         found = reads.check(position)
     assert listed.call_count == listings
