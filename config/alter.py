@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MIN_ISR = "min.insync.replicas"
 CORDONED = "cordoned.log.dirs"
+#: Of a string in a message or in a record of the metadata log. A list that grows by APPEND may exceed it.
+_LONGEST_BYTES = 32_767
 
 Changes = dict[str, str | None]
 """New values by key; None removes a value."""
@@ -297,6 +299,7 @@ def _check(
     kind, name = resource
     merged = _merged(current, changes)
     try:
+        _check_lengths(changes)
         if kind == ResourceType.BROKER:
             _check_eligible_leaders(image, name, changes)
             _check_cordons(image, changes)
@@ -318,6 +321,12 @@ def _check(
         raise _invalid_request(str(error)) from None
     except ConfigError as error:
         raise _invalid_config(str(error)) from None
+
+
+def _check_lengths(changes: Changes) -> None:
+    if any(text is not None and len(text.encode()) > _LONGEST_BYTES for text in changes.values()):
+        exceeded = f"it exceeds the maximum value size of {_LONGEST_BYTES} bytes."
+        raise _invalid_config(f"The configuration value cannot be added because {exceeded}")
 
 
 def _check_topic_name(name: str) -> None:

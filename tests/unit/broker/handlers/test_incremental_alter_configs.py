@@ -61,6 +61,21 @@ def test_taken(kind: int, name: str, changes: list[Change]) -> None:
     assert change(ConfigBroker("t"), (kind, name, changes)) == [(0, None)]
 
 
+def test_a_list_grows_to_the_longest_value_of_a_record() -> None:
+    """A longer one could not be written into the metadata log."""
+    broker = ConfigBroker("t")
+
+    def append(text: str) -> list[tuple[int, str | None]]:
+        return change(broker, (TOPIC, "t", [("leader.replication.throttled.replicas", APPEND, text)]))
+
+    assert append(",".join(f"{index:05}:1" for index in range(4095))) == [(0, None)]
+    assert append("0:123456") == [
+        (40, "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.")
+    ]
+    assert append("0:12345") == [(0, None)]
+    assert len(broker.controller.image.topic_config("t")["leader.replication.throttled.replicas"]) == 32_767
+
+
 def test_lists_grow_and_shrink() -> None:
     """KIP-339: a list that is not set starts from its default. The order stays, and the list may become empty."""
     broker = ConfigBroker("t")
