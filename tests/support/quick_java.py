@@ -22,6 +22,7 @@ _JARS = {"spark": "/pyspark/jars/", "kafka": f"/kafka-{KAFKA_VERSION}/"}
 
 _LAUNCHER = """#!/bin/sh
 case "$*" in
+*spark.launcher.Main*) archive= ;;  # it composes a command line, in less time than the archive needs to be opened
 {cases}
 *) archive= ;;
 esac

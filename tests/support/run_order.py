@@ -1,19 +1,25 @@
 """The order in which test files run: the slowest first, so that all workers finish at about the same time.
 
 `tests/seconds.tsv` has the seconds of each file at the last measured run. Files that it lacks run last. The files of a
-directory that share servers run together on one worker, so that these servers start once.
-`make test-times` measures again.
+directory that share servers run together on one worker, so that these servers start once. At small sizes the files that
+use the session of Spark do so, too: a session loads and compiles its classes once. At full sizes they would take the
+longest by far. `make test-times` measures again.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support.scale import SCALE
+
+_ROOT = Path(__file__).parents[2]
 SECONDS = Path(__file__).parents[1] / "seconds.tsv"
 #: write `SECONDS` at the end of the run; files that did not run keep their times
 MEASURE = "PYBROKER_TEST_TIMES"
@@ -22,6 +28,10 @@ _LEAST_S = 1.0
 _SHOWN = 10
 #: directories whose files share servers
 _TOGETHER = ("tests/conformance/cluster/",)
+#: where the fixture `spark` is, the group of its files, and how a test asks for it
+_WITH_SPARK = "tests/conformance/"
+_SPARK = "spark"
+_ASKS_FOR_SPARK = re.compile(r"\bspark: SparkSession\b")
 
 
 def read_seconds(path: Path = SECONDS) -> dict[str, float]:
@@ -45,8 +55,17 @@ def file_of(nodeid: str) -> str:
 
 
 def group_of(nodeid: str) -> str:
-    """Return what one worker runs without a break: the file of a test, or a directory whose files share servers."""
-    return next((each for each in _TOGETHER if nodeid.startswith(each)), file_of(nodeid))
+    """Return what one worker runs without a break: the file of a test, or the name of files that share servers."""
+    file = file_of(nodeid)
+    if SCALE <= 1 and _uses_spark(file):
+        return _SPARK
+    return next((each for each in _TOGETHER if file.startswith(each)), file)
+
+
+@cache
+def _uses_spark(file: str) -> bool:
+    path = _ROOT / file
+    return file.startswith(_WITH_SPARK) and path.exists() and _ASKS_FOR_SPARK.search(path.read_text()) is not None
 
 
 class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]

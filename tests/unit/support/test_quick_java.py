@@ -61,3 +61,11 @@ def test_jvm_starts_with_the_archive_of_its_jars(
     named = [line for line in printed if "SharedArchiveFile" in line]
     assert named == ([f"-XX:SharedArchiveFile={home / archive}"] if archive else [])
     assert printed[-3:] == ["-cp", classpath, "Main"]
+
+
+def test_jvm_that_composes_a_command_line_opens_no_archive(java: Path, tmp_path: Path) -> None:
+    home = tmp_path / "quick"
+    use_quick_java(home)
+    (home / "spark.jsa").write_text("classes")
+    command = [home / "bin" / "java", "-cp", "/a/pyspark/jars/*", "org.apache.spark.launcher.Main", "SparkSubmit"]
+    assert "SharedArchiveFile" not in subprocess.run(command, capture_output=True, text=True, check=True).stdout

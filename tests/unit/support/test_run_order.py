@@ -35,6 +35,15 @@ def test_files_that_share_servers_run_together(monkeypatch: pytest.MonkeyPatch) 
     assert group_of(shared + "x.py::1") == group_of(shared + "y.py::1") != group_of("b.py::1")
 
 
+@pytest.mark.parametrize(("scale", "is_one_group"), [(1, True), (50, False)])
+def test_files_with_a_spark_session_share_it(monkeypatch: pytest.MonkeyPatch, scale: float, is_one_group: bool) -> None:
+    """At full size one worker would take hours."""
+    monkeypatch.setattr(run_order, "SCALE", scale)
+    first, second = (group_of(f"tests/conformance/{name}.py::1") for name in ("test_spark", "test_archive"))
+    assert (first == second) is is_one_group
+    assert group_of("tests/conformance/test_streams.py::1") == "tests/conformance/test_streams.py"
+
+
 def test_seconds_are_read_as_written(tmp_path: Path) -> None:
     write_seconds({"short.py": 0.4, "a.py": 3.2, "b.py": 70.0}, tmp_path / "seconds.tsv")
     assert read_seconds(tmp_path / "seconds.tsv") == {"b.py": 70.0, "a.py": 3.0}
