@@ -31,7 +31,7 @@ from tests.support.history_clients import (
     RdkafkaProducer,
     RdkafkaReader,
 )
-from tests.support.history_load import MOVED, PLAIN, HistoryLoad
+from tests.support.history_load import LIGHT_S, MOVED, PLAIN, HistoryLoad
 from tests.support.history_members import PythonMember, RdkafkaMember
 from tests.support.java import JavaRunner
 
@@ -195,13 +195,13 @@ class ReplacementLoad(HistoryLoad):
         places = PLAIN + MOVED
         group: dict[str, Any] = {"session_ms": session_ms}
         producers: list[HistoryProducer] = [
-            RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=0.02),
-            RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
+            RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=LIGHT_S),
+            RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=LIGHT_S, transactional=True),
         ]
         if kafka_python:
             producers += [
-                PythonProducer("py", bootstrap, PLAIN, history, least_s=0.02),
-                PythonProducer("py-tx", bootstrap, MOVED, history, least_s=0.02, transactional=True),
+                PythonProducer("py", bootstrap, PLAIN, history, least_s=LIGHT_S),
+                PythonProducer("py-tx", bootstrap, MOVED, history, least_s=LIGHT_S, transactional=True),
             ]
         super().__init__(
             history,

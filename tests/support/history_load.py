@@ -23,7 +23,11 @@ from tests.support.history_clients import (
     RdkafkaReader,
 )
 from tests.support.history_members import HistoryMember, PythonMember, RdkafkaMember
+from tests.support.scale import SCALE
 
+#: The shortest round of a producer, in seconds, where a test mostly waits, for sessions that expire or for brokers that
+#: start: meanwhile a faster load only takes processor time.
+LIGHT_S = 0.02 if SCALE > 1 else 0.1
 _PATIENCE_S = 120
 #: The topics of stock clients: one written outside of transactions, one in them.
 PLAIN: list[Partition] = [("plain", 0), ("plain", 1)]

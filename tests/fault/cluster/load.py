@@ -7,7 +7,7 @@ from tests.integration.membership.replica_verification import differences_by_kaf
 from tests.support.brokers import OurBroker
 from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, read_history
-from tests.support.history_load import HistoryLoad, stock_load
+from tests.support.history_load import LIGHT_S, HistoryLoad, stock_load
 from tests.support.scale import SCALE
 
 #: Of groups. It is longer than the pause of a moved coordinator.
@@ -21,7 +21,7 @@ def cluster_load(running: Cluster, history: History) -> HistoryLoad:
         history,
         bootstrap=running.bootstrap,
         session_ms=SESSION_MS,
-        least_s=0.02,
+        least_s=LIGHT_S,
         replicas=3,
         are_ready=lambda: running.wait_for_all_in_sync("plain", "moved"),
     )
