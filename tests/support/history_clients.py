@@ -34,7 +34,8 @@ RDKAFKA = {
     "socket.timeout.ms": REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 200,
-    # without a reachable broker it would bootstrap again, and wait for ever for a broker that it has closed
+    # Without a reachable broker it would bootstrap again, and wait for ever for a broker that it has closed.
+    # With "none", a Metadata response without brokers leaves it with none: that of Apache Kafka while all are fenced.
     "metadata.recovery.strategy": "none",
     "log_level": 0,
 }
