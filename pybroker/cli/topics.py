@@ -163,7 +163,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     ]
     if options.troubled is not None:
         shown = [(topic, partitions) for topic, partitions in shown if partitions]
-    places = [(topic.name, each.id) for topic, partitions in shown for each in partitions]
+    places = [(topic.name, index) for topic, partitions in shown for index in with_leader(partitions)]
     starts = session.starts(places, if_there=True)
     ends = session.ends(places, if_there=True)
     for number, (topic, partitions) in enumerate(shown):
@@ -260,6 +260,11 @@ def select_partitions(
     if option == _AT:
         return [each for each in partitions if len(each.isr) == min_isr]
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
+
+
+def with_leader(partitions: Sequence[TopicPartitionInfo]) -> list[int]:
+    """Return the partitions that a broker leads. librdkafka fails if it looks up offsets of others alone."""
+    return [each.id for each in partitions if each.leader is not None]
 
 
 def _settings_of(session: Session, names: Sequence[str]) -> dict[str, dict[str, str] | None]:

@@ -16,7 +16,7 @@ from pybroker.cli import topics
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Session
 from pybroker.cli.reassign import Move
-from pybroker.cli.topics import id_text, partitions_without_added, select_partitions
+from pybroker.cli.topics import id_text, partitions_without_added, select_partitions, with_leader
 
 
 def test_unhealthy_partitions_are_selected() -> None:
@@ -32,6 +32,7 @@ def test_unhealthy_partitions_are_selected() -> None:
     assert select_partitions(partitions, "--unavailable-partitions") == [offline]
     assert select_partitions(partitions, "--under-min-isr-partitions", 2) == [behind, offline]
     assert select_partitions(partitions, "--at-min-isr-partitions", 2) == [healthy, offline]
+    assert with_leader(partitions) == [0, 1]
 
 
 def test_replicas_that_are_being_added_are_not_missing() -> None:
