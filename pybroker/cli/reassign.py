@@ -67,6 +67,9 @@ def command_line() -> ClientParser:
     made.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="can be repeated")
     made.add_argument("--topics-to-move-json-file", type=Path, metavar="FILE", help="the topics, in Kafka's JSON")
     made.add_argument("--broker-list", type=_brokers, required=True, metavar="ID,...", help="the brokers to use")
+    made.add_argument(
+        "--replication-factor", type=positive, metavar="N", help="replicas of each partition (as many as now)"
+    )
     made.add_argument("--disable-rack-aware", action="store_true", help="ignore the racks of brokers")
     done = parser.add_action("execute", _execute, "begin to move replicas as the file says")
     _add_file(done)
@@ -150,7 +153,7 @@ def _generate(session: Session, options: argparse.Namespace) -> None:
     if unknown:
         raise CommandError(f"Unknown broker id {unknown[0]}")
     chosen = {each: None if options.disable_rack_aware else racks[each] for each in options.broker_list}
-    proposed = propose(current, chosen)
+    proposed = propose(current, chosen, options.replication_factor)
     if options.json:
         print(to_json(proposed))
         return

@@ -124,17 +124,23 @@ def to_json(
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
 
 
-def propose(current: Mapping[Place, Sequence[int]], racks: Mapping[int, str | None]) -> Assignment:
-    """Spread partitions over brokers, each with as many replicas as now. Raises UsageError for too few brokers.
+def propose(
+    current: Mapping[Place, Sequence[int]], racks: Mapping[int, str | None], replication_factor: int | None = None
+) -> Assignment:
+    """Spread partitions over brokers. Raises UsageError for too few brokers.
 
     Leaders go round the brokers; the replicas of a partition are on different racks while there are racks left, if all
-    brokers have one. Args: `racks` has the brokers to use, with their racks.
+    brokers have one.
+
+    Args:
+        racks: the brokers to use, with their racks.
+        replication_factor: the number of replicas of each partition; by default as many as now.
     """
     order = _by_turns(racks)
     has_racks = None not in racks.values()
     found: Assignment = {}
     for number, place in enumerate(sorted(current)):
-        factor = len(current[place])
+        factor = replication_factor or len(current[place])
         if factor > len(order):
             raise UsageError(f"Replication factor: {factor} larger than available brokers: {len(order)}")
         start = number % len(order)

@@ -127,6 +127,13 @@ def test_replicas_of_a_partition_are_on_different_racks() -> None:
         assert sorted(replicas) == [0, 1, 2]
 
 
+def test_proposals_with_another_replication_factor() -> None:
+    """A broker that was alone gets others beside it, and is alone again."""
+    more = propose(assignment(3, 1), {0: None, 1: None, 2: None}, 3)
+    assert [sorted(replicas) for replicas in more.values()] == [[0, 1, 2]] * 3
+    assert list(propose(more, {2: None}, 1).values()) == [[2]] * 3
+
+
 def test_more_replicas_than_brokers_are_impossible() -> None:
     """S21.12: two replicas of a partition cannot be on one broker."""
     with pytest.raises(UsageError, match="Replication factor: 3 larger than available brokers: 2"):
