@@ -150,3 +150,17 @@ def test_each_broker_is_listed_with_its_rack(brokers: list[WatchedMember]) -> No
     found = run("pybroker cluster describe", brokers)
     for node_id in (1, 2, 3):
         assert f"rack-{node_id}" in found
+
+
+def test_a_topic_gets_more_replicas(
+    brokers: list[WatchedMember], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's plan for a topic that one broker had alone."""
+    monkeypatch.chdir(tmp_path)
+    run("pybroker topics create alone --replica-assignment 2", brokers)
+    generated, executed, verified = block("sh", "pybroker reassign").replace("orders", "alone").splitlines()
+    command, _, file = generated.partition(" > ")
+    (tmp_path / file).write_text(run(command, brokers))
+    run(executed, brokers)
+    eventually(lambda: "is completed" in run(verified, brokers), timeout_s=60)
+    assert sorted(run("pybroker topics describe alone", brokers).split()[-4].split(",")) == ["1", "2", "3"]

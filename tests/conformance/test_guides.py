@@ -64,6 +64,8 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("cluster.md", "useradd --system kafka"): "needs root and systemd",
     ("cluster.md", "pybroker topics create"): "needs three brokers: tests/conformance/test_cluster_guide.py runs it",
     ("cluster.md", "pybroker topics describe"): "needs three brokers: tests/conformance/test_cluster_guide.py runs it",
+    ("cluster.md", "pybroker reassign"): "needs three brokers: tests/conformance/test_cluster_guide.py runs it",
+    ("controller.md", "pybroker reassign"): "needs several brokers: tests/conformance/test_cluster_guide.py has them",
     ("clients/librdkafka.md", "echo hello | kcat"): "needs kcat",
     ("clients/java.md", "kafka-topics.sh"): _TOOLS,
     ("spark.md", "pybroker pipeline"): "starts Spark: tests/conformance/test_pipeline.py does",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from protocol.messages.api_versions import API_VERSIONS
 from pybroker.testing import BrokerError, Cluster
@@ -66,6 +66,14 @@ def test_brokers_have_ids_and_racks(cluster: Cluster) -> None:
         assert {each.id: each.rack for each in nodes} == {0: "a", 1: "b", 2: "a"}
     assert [each.node_id for each in cluster.brokers] == [0, 1, 2]
     assert len({each.pid for each in (*cluster.brokers, cluster.controller)}) == 4
+
+
+def test_new_topics_need_two_replicas_in_sync(cluster: Cluster) -> None:
+    """The controller's min.insync.replicas counts for all topics without their own."""
+    cluster.create_topic("safe")
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    (found,) = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "safe")]).values()
+    assert found.result(60)["min.insync.replicas"].value == "2"
 
 
 def test_another_replica_leads_after_a_kill(cluster: Cluster) -> None:
