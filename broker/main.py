@@ -55,7 +55,8 @@ Several brokers and their controller, each a process on loopback, without FILE; 
   --racks RACK,...      broker.rack of the brokers in turn
   --directory DIR       keep their data there; without it, it is removed at the end
 
-With --brokers, --control also takes commands that kill, suspend and restart nodes, and move leaders."""
+With --brokers, --daemon starts all of them in the background. --control also takes commands that kill, suspend, cut off
+and restart nodes, and move leaders."""
 
 #: End with 1 instead of 2, as kafka-server-start does. It is for that script (pybroker/kafka_home), not for people.
 KAFKA_EXIT_CODES = "--kafka-exit-codes"

@@ -28,7 +28,7 @@ class Command(NamedTuple):
 _GROUPS: dict[str, tuple[tuple[str, str, Kind, str, str], ...]] = {
     "Broker": (
         ("serve", "broker.main", "engine", "[CONFIG] [...]", "start a broker"),
-        ("stop", "pybroker.cli.daemon", "local", "[...]", "stop a broker started with --daemon"),
+        ("stop", "pybroker.cli.daemon", "local", "[...]", "stop a broker or a cluster started with --daemon"),
     ),
     "Records": (
         ("produce", "pybroker.cli.produce", "client", "TOPIC [FILE...]", "send lines to a topic"),
@@ -86,7 +86,7 @@ _HEAD = """\
 usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
        pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [--control] [...]
        pybroker serve --brokers COUNT [--racks RACK,...] [--directory DIR] [--control] [...]
-       pybroker serve [CONFIG] --daemon [--pid-file FILE] [--log-file FILE] [...]
+       pybroker serve [CONFIG | --brokers COUNT] --daemon [--pid-file FILE] [--log-file FILE] [...]
        pybroker COMMAND [...]
 
 CONFIG is a server.properties file. `pybroker help COMMAND` shows the options of a command.

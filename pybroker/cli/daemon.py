@@ -1,4 +1,4 @@
-"""`pybroker serve ... --daemon` starts a broker in the background; `pybroker stop` stops it.
+"""`pybroker serve ... --daemon` starts a broker or a cluster in the background; `pybroker stop` stops it.
 
 The broker holds a lock on its pid file for as long as it runs. So a pid file that a crash left behind differs from that
 of a running broker, and `stop` never signals another process.
@@ -14,13 +14,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from pybroker import engine_process
-from pybroker.cli.option_values import seconds
+from pybroker.cli.option_values import positive, seconds
 from pybroker.cli.parser import OneLineParser
 from pybroker.text_files import open_file
 
@@ -33,7 +33,9 @@ _OWNER_ALONE = 0o600
 
 def command_line() -> OneLineParser:
     """Return the parser of `pybroker stop`. The site has a page of its help."""
-    parser = OneLineParser(prog="pybroker stop", description="Stop a broker that was started with --daemon.")
+    parser = OneLineParser(
+        prog="pybroker stop", description="Stop a broker or a cluster that was started with --daemon."
+    )
     _add_pid_file(parser)
     parser.add_argument(
         "--timeout", type=seconds, default=120.0, metavar="SECONDS", help="how long to wait for the end (120)"
@@ -82,6 +84,7 @@ def start(arguments: Sequence[str]) -> int:
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--control", action="store_true")
     parser.add_argument("--until-stdin-ends", action="store_true")
+    parser.add_argument("--brokers", type=positive)
     _add_pid_file(parser)
     options, rest = parser.parse_known_args(arguments)
     if options.control or options.until_stdin_ends:
@@ -110,12 +113,12 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[Any]) -> i
     began = os.fstat(log).st_size
     try:
         broker = subprocess.Popen(
-            engine_process.command("broker.main", [*rest, "--print-json"]),
+            _command(options.brokers, rest),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-            pass_fds=(file.fileno(),),  # the broker inherits the lock
+            pass_fds=(file.fileno(),),  # the broker, or the process that starts the cluster, inherits the lock
         )
     finally:
         os.close(log)
@@ -123,13 +126,13 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[Any]) -> i
     try:
         file.write(str(broker.pid))
         file.flush()
-        line = broker.stdout.readline()
+        lines = [broker.stdout.readline() for _ in range(options.brokers or 1)]
     except KeyboardInterrupt:  # the broker has its own session and does not get Ctrl-C
         broker.terminate()
         broker.wait()
         _remove(options.pid_file, file)
         raise
-    if not line:
+    if not all(lines):
         code = broker.wait()
         _remove(options.pid_file, file)
         with options.log_file.open("rb") as log:
@@ -137,12 +140,27 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[Any]) -> i
             sys.stderr.write(log.read().decode(errors="replace"))
         return code or 1
     if options.print_json:
-        sys.stdout.write(line.decode())
+        sys.stdout.write(b"".join(lines).decode())
     else:
-        print(f"process {broker.pid} serves {json.loads(line)['bootstrap_servers']}, and logs to {options.log_file}")
+        print(_sentence(broker.pid, [json.loads(each) for each in lines], options))
     sys.stdout.flush()
     broker.returncode = 0  # the broker outlives this process: no ResourceWarning for a child that was not waited for
     return 0
+
+
+def _command(brokers: int | None, rest: Sequence[str]) -> list[str]:
+    """Return the command of a broker, or of that many brokers and their controller."""
+    if brokers is None:
+        return engine_process.command("broker.main", [*rest, "--print-json"])
+    return [sys.executable, "-I", "-m", "pybroker", "serve", "--brokers", str(brokers), *rest]
+
+
+def _sentence(pid: int, announced: Sequence[Mapping[str, str]], options: argparse.Namespace) -> str:
+    servers = ",".join(each["bootstrap_servers"] for each in announced)
+    logs = options.log_file
+    if options.brokers is not None:  # each node of a cluster has a directory with its log and its data
+        logs = Path(announced[0]["data_directory"]).parents[1]
+    return f"process {pid} serves {servers}, and logs to {logs}"
 
 
 def _lock(file: IO[Any]) -> bool:

@@ -43,6 +43,28 @@ def test_daemon_starts_and_stops(tmp_path: Path) -> None:
     assert not Path(str(announced["data_directory"])).exists()
 
 
+def test_cluster_starts_and_stops(tmp_path: Path) -> None:
+    """All brokers serve when the command returns; all processes have ended when `stop` returns."""
+    kept = ["--directory", "c"]
+    started = run(tmp_path, "serve", "--brokers", "2", *kept, "--daemon")
+    assert started.code == 0
+    pid = int((tmp_path / "pybroker.pid").read_text())
+    words = started.out.split()
+    assert words[:3] == ["process", str(pid), "serves"]
+    servers = words[3].strip(",").split(",")
+    assert words[-1] == str(tmp_path / "c")
+    for server in servers:
+        assert run(tmp_path, "cluster", "describe", "--json", "--bootstrap-server", server).out.count('"host"') == 2
+    again = run(tmp_path, "serve", "--daemon", "--ephemeral")
+    assert "a broker of that file is running" in again.err
+    assert run(tmp_path, "stop").code == 0
+    for node in ("broker-0/broker.log", "broker-1/broker.log", "controller/controller.log"):
+        assert "Stopped in" in (tmp_path / "c" / node).read_text()
+    wrong = run(tmp_path, "serve", "--brokers=2", "--daemon", "--override", "node.id=4")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert "each node has its own" in wrong.err
+
+
 def test_console_and_metrics_serve_when_it_returns(tmp_path: Path) -> None:
     """The printed JSON has their URLs."""
     listeners = [f"{each}.listeners=http://127.0.0.1:0" for each in ("console", "metrics")]
