@@ -7,6 +7,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -154,6 +155,8 @@ class Cluster:
     def stop(self) -> None:
         """End all nodes. A chosen directory is kept, and its nodes shut down cleanly; a temporary one is removed."""
         if self._kept:
+            with suppress(BrokerError):  # a node that does not respond is killed below
+                self._network.reconnect()
             for broker in self.brokers:  # before the controller, which moves their leadership
                 broker._ask_to_end()
             for node in (*self.brokers, self.controller):

@@ -334,9 +334,10 @@ def test_failover_test_of_the_page_passes(tmp_path: Path) -> None:
     """The reader's pytest finds the fixture; each test of docs/reference/testing.md has at most 20 lines."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     failover, partition = (each for each in blocks if "kafka_cluster" in each)
-    for each in (failover, partition):
-        assert len(each[each.index("def ") :].splitlines()) <= 20
-    (tmp_path / "test_failover.py").write_text(f"{failover}\n\n{partition}{NEXT}")
+    for name, block in (("failover", failover), ("partition", partition)):
+        assert len(block[block.index("def ") :].splitlines()) <= 20
+        (tmp_path / f"test_{name}.py").write_text(block)
+    (tmp_path / "test_then.py").write_text(NEXT.lstrip())
     command = [
         sys.executable,
         "-m",
