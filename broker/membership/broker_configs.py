@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from broker.requests.context import CloseConnection
 from broker.requests.forwarding import RequestForwarder, forward
 from config.alter import (
     REPEATED,
@@ -21,7 +22,7 @@ from config.alter import (
     repeated,
 )
 from metadata.image import ResourceType
-from protocol.error_codes import ErrorCode
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES, encode_response
 from protocol.headers import decode_request_header, decode_response_header, encode_request_header
 from protocol.messages import alter_configs as replacement
@@ -56,7 +57,7 @@ def alter_configs(
 ) -> Deferred[list[Chunk]]:
     """Forward what is not decided here, and return all results in the order of the request."""
     version = ctx.api_version
-    request = _API.request.decode(version, frame, decode_request_header(frame).position)[0]
+    request = _decoded(_API, version, frame)
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     decided = [
         AlterConfigsResourceResponse(**each)
@@ -85,7 +86,7 @@ def replace_configs(
     metadata: MetadataCache,
 ) -> Deferred[list[Chunk]]:
     """Do the same for AlterConfigs, which changes no loggers."""
-    request = ALTER_CONFIGS.request.decode(ctx.api_version, frame, decode_request_header(frame).position)[0]
+    request = _decoded(ALTER_CONFIGS, ctx.api_version, frame)
 
     def plan(each: Struct) -> object:
         values = [Alteration(one.name, Operation.SET, one.value) for one in each.configs]
@@ -95,6 +96,14 @@ def replace_configs(
     if not refused:
         return forward(ctx, frame, forwarder=forwarder)
     return _answered(ctx, ALTER_CONFIGS, request, refused, [], forwarder, timers)
+
+
+def _decoded(api: Api, version: int, frame: bytes) -> Struct:
+    """Decode a request, which the dispatcher keeps as a frame. Raises CloseConnection if it is malformed."""
+    try:
+        return api.request.decode(version, frame, decode_request_header(frame).position)[0]
+    except ProtocolError as error:
+        raise CloseConnection(f"malformed request: {error}") from None
 
 
 def _answered(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import getfullargspec
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from broker.membership.broker_configs import alter_configs, replace_configs
 from broker.membership.forwarding import EnvelopeForwarder
+from broker.requests.context import CloseConnection
 from protocol.client_session import ClientSession
 from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES
+from protocol.headers import encode_request_header
+from protocol.messages.alter_configs import ALTER_CONFIGS
 from protocol.messages.delete_topics import DELETE_TOPICS
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS
+from protocol.schema import Api
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
@@ -57,3 +64,13 @@ def test_a_malformed_request_closes_the_connection() -> None:
     with pytest.raises(ProtocolError):
         answered.result()
     assert stage.queued == 0
+
+
+@pytest.mark.parametrize(
+    ("handler", "api"), [(alter_configs, INCREMENTAL_ALTER_CONFIGS), (replace_configs, ALTER_CONFIGS)]
+)
+def test_malformed_changes_of_configs_close_the_connection(handler: Any, api: Api) -> None:
+    """A member decodes them itself, because it decides about its loggers."""
+    frame = encode_request_header(api, 1, 7, "shop") + b"\xff"
+    with pytest.raises(CloseConnection, match="malformed request"):
+        handler(SimpleNamespace(api_version=1), frame, **dict.fromkeys(getfullargspec(handler).kwonlyargs))
