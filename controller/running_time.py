@@ -14,7 +14,7 @@ _STILL_MS = 2 * INTERVAL_MS
 
 
 class RunningTime:
-    """A monotonic clock that leaves out the time in which this process stood still.
+    """A monotonic clock that leaves out the time in which this process was paused.
 
     A paused process (SIGSTOP, a suspended machine) finds all sessions ended when it goes on, while the brokers'
     heartbeats wait in its sockets. Apache Kafka's controller would have lost its leadership to another one by then.
@@ -31,9 +31,10 @@ class RunningTime:
         return self._monotonic_ms() - self._still_ms
 
     def note(self) -> None:
-        """Note that the process runs. A call that is late by more than a second shows that it stood still."""
+        """Note that the process runs. A call that is late by more than a second shows that it was paused."""
         now_ms = self._monotonic_ms()
         since_ms, self._noted_ms = now_ms - self._noted_ms, now_ms
         if since_ms > _STILL_MS:
             self._still_ms += since_ms - INTERVAL_MS
-            log.warning("This controller stood still for about %d ms; no session ends by that", since_ms - INTERVAL_MS)
+            paused_ms = since_ms - INTERVAL_MS
+            log.warning("The controller was paused for about %d ms. Sessions of brokers are longer by that", paused_ms)

@@ -43,8 +43,9 @@ class OwnConnection:
 class OwnControllerChannel:
     """A ControllerChannel to the controller in this process.
 
-    Each request is served in a later turn of the loop, with all rights: no authorizer may part a node from itself.
-    Requests that are forwarded for clients have the rights of these (broker/controlling/enveloped_requests.py).
+    Each request is served in a later turn of the loop, with all rights: an authorizer must not separate a node from its
+    own controller. Requests that are forwarded for clients have the clients' rights
+    (broker/controlling/enveloped_requests.py).
 
     Args:
         dispatcher: that of the controller listeners, with its services.

@@ -35,5 +35,5 @@ def test_a_pause_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     time.note()
     assert time.ms() == 50_000 + 2 * INTERVAL_MS
     assert [record.getMessage() for record in caplog.records] == [
-        "This controller stood still for about 19000 ms; no session ends by that"
+        "The controller was paused for about 19000 ms. Sessions of brokers are longer by that"
     ]
