@@ -12,7 +12,6 @@ The first leader appends them to the log.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -38,6 +37,7 @@ from metadata.framing import MetadataRecord
 from metadata.image import Endpoint
 from metadata.registration import feature_levels, feature_records
 from protocol.error_codes import ProtocolError
+from protocol.id_text import id_bytes, id_text
 from protocol.messages.data import VotersRecord
 from protocol.messages.data.control_records import Endpoint as VoterEndpoint
 from protocol.messages.data.control_records import KRaftVersionFeature, VotersVoter
@@ -54,19 +54,6 @@ class NodeData(msgspec.Struct, frozen=True):
 
     cluster_id: str
     directory_ids: Mapping[str, bytes]
-
-
-def id_text(data: bytes) -> str:
-    """Return a 16-byte id as Kafka writes it: URL-safe base64 without padding."""
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def id_bytes(text: str) -> bytes:
-    """Return the 16 bytes of an id. Raises ValueError."""
-    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(data) != 16:
-        raise ValueError(f"{text} is not an id of 16 bytes")
-    return data
 
 
 def make_ready(

@@ -18,13 +18,13 @@ import msgspec
 
 from config import BrokerConfig
 from controller.directory_checks import METADATA_LOG, formatted, has_metadata
-from controller.formatting import id_bytes, id_text
 from controller.handover_log import append_rest, copy_log, open_log, opened_copy
 from controller.metadata_log import MetadataLog
 from controller.metadata_snapshot import Quorum
 from controller.quorum_state import NOBODY, QuorumState, write_quorum_state
 from metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES, unsupported_level
 from metadata.image import MetadataImage
+from protocol.id_text import id_bytes, id_text
 from protocol.messages.data import VotersRecord
 from protocol.messages.data.control_records import Endpoint, KRaftVersionFeature, VotersVoter
 from storage.checkpoints import LOCK, META_PROPERTIES, MetaProperties, write_meta_properties

@@ -14,12 +14,13 @@ import msgspec
 
 from config import BrokerConfig
 from controller.endpoints import endpoints
-from controller.formatting import DEFAULT_CONTROLLER, id_text, quorum_of
+from controller.formatting import DEFAULT_CONTROLLER, quorum_of
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate, update_features
 from metadata.features import KRAFT_VERSION
 from metadata.image import Endpoint, MetadataImage
 from protocol.error_codes import ErrorCode
+from protocol.id_text import id_text
 from protocol.primitives import ZERO_UUID
 from runtime.deferred import Deferred
 from runtime.log_limit import LimitedLog

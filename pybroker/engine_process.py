@@ -25,6 +25,7 @@ PACKAGES = frozenset(
         "protocol",
         "replication",
         "tiered",
+        "remote",
         "runtime",
         "security",
         "storage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.formatting import id_text
+from protocol.id_text import id_text
 from pybroker.cli.exit_codes import end
 from runtime.ids import random_id
 from tools.command_line import OfflineParser

@@ -17,10 +17,10 @@ from broker.startup.node import found_properties, load_logs, log_damage_report
 from config import BrokerConfig
 from config.membership import voter_ids
 from controller.directory_checks import METADATA_LOG
-from controller.formatting import id_bytes, id_text
 from controller.leadership import open_metadata_log
 from metadata.features import DIRECTORIES_LEVEL
 from metadata.image import MetadataImage
+from protocol.id_text import id_bytes, id_text
 from runtime.ids import random_id
 from storage.checkpoints import META_PROPERTIES, MetaProperties, read_clean_shutdown, write_meta_properties
 from storage.errors import DirectoryRefused

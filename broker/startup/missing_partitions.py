@@ -13,9 +13,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.formatting import id_bytes, id_text
 from metadata.image import MetadataImage
 from metadata.partition_registration import is_reserved_directory
+from protocol.id_text import id_bytes, id_text
 from storage.checkpoints import MetaProperties, read_meta_properties
 from storage.errors import CorruptFile, DirectoryRefused
 from storage.fs import FileSystem

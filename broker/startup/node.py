@@ -33,11 +33,12 @@ from broker.startup.topic_id_repair import assign_topic_id
 from broker.startup.unknown_partitions import check_known, is_known
 from config import BrokerConfig
 from controller.endpoints import endpoints
-from controller.formatting import NodeData, id_bytes, make_ready
+from controller.formatting import NodeData, make_ready
 from controller.leadership import ActiveLog, load_metadata
 from controller.metadata_log import MetadataLog
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.loading import MetadataLoader
+from protocol.id_text import id_bytes
 from runtime.ids import random_id
 from storage.checkpoints import MetaProperties, read_topic_id
 from storage.fs import LOCAL, FileSystem

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from controller.formatting import id_text
+from protocol.id_text import id_text
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.log.partition_log import PartitionLog
 

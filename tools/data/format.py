@@ -27,11 +27,12 @@ from secrets import randbits
 from config import BrokerConfig, ConfigError, load
 from controller.directory_checks import check_contents, formatted
 from controller.endpoints import endpoints
-from controller.formatting import id_text, make_ready
+from controller.formatting import make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
 from metadata.image import Endpoint
 from metadata.releases import DEFAULT_RELEASE, DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
+from protocol.id_text import id_text
 from pybroker.cli.exit_codes import end
 from runtime.ids import random_id
 from storage.checkpoints import MetaProperties, write_meta_properties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controller.formatting import id_bytes
+from protocol.id_text import id_bytes
 from tools.errors import FormatRefused
 
 

@@ -12,6 +12,7 @@ import math
 import re
 from typing import TypeAlias
 
+from protocol.id_text import id_text
 from protocol.schema import Array, Field, Message, Struct, StructType
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -108,11 +109,6 @@ def json_name(field: Field) -> str:
     """Return the name of a field in Kafka's JSON; KRaft is one word in our names and two in Kafka's."""
     first, *rest = field.name.split("_")
     return "".join(("kRaft" if first == "kraft" else first, *map(str.capitalize, rest)))
-
-
-def id_text(data: bytes) -> str:
-    """Return an id of 16 bytes as Kafka writes it: URL-safe base64 without padding."""
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def constant_name(message: Message) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from broker.observability.metrics.exposition import AT_ONCE, PAUSE_S
-from controller.formatting import id_bytes
+from protocol.id_text import id_bytes
 
 if TYPE_CHECKING:
     from broker.observability.metrics.observed import ObservedProcess

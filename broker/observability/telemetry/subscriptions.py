@@ -16,10 +16,10 @@ import msgspec
 from config import BrokerConfig
 from config.keys import CLIENT_METRICS_KEYS
 from config.resources import client_pattern
-from controller.formatting import id_text
 from metadata.decision import Refused
 from metadata.image import ResourceType
 from protocol.error_codes import ErrorCode
+from protocol.id_text import id_text
 from protocol.records.crc32c import crc32c
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from controller.formatting import id_bytes, id_text
 from metadata.create_topics import NewTopic
 from metadata.framing import new_record
 from metadata.image import Endpoint, ResourceType
 from metadata.registration import NodeIdentity, register_broker, unfence_broker
 from protocol.error_codes import ErrorCode
+from protocol.id_text import id_bytes, id_text
 from protocol.messages.alter_replica_log_dirs import (
     ALTER_REPLICA_LOG_DIRS,
     AlterReplicaLogDir,

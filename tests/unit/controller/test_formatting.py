@@ -9,17 +9,12 @@ from pathlib import Path
 import pytest
 
 from controller.directory_checks import inspect
-from controller.formatting import (
-    NodeData,
-    formatted_with,
-    id_bytes,
-    id_text,
-    make_ready,
-)
+from controller.formatting import NodeData, formatted_with, make_ready
 from controller.metadata_snapshot import read_snapshot
 from metadata.features import BOOTSTRAP_FEATURES
 from metadata.image import Endpoint
 from metadata.registration import feature_records
+from protocol.id_text import id_bytes, id_text
 from storage.checkpoints import read_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL

@@ -15,7 +15,7 @@ PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/*/*.md") for path in ROOT.glob(pattern)
 )
 ROOMS = (
-    "protocol|client|storage|security|metadata|replication|tiered|coordinator|runtime|config|controller|broker|tools|console|pybroker|"
+    "protocol|client|storage|security|metadata|replication|tiered|remote|coordinator|runtime|config|controller|broker|tools|console|pybroker|"
     "tests|bench|docs|docker|examples"
 )
 MODULES = sorted(path for room in ROOMS.split("|") for path in ROOT.glob(f"{room}/**/*.py"))
@@ -90,6 +90,7 @@ def remarks(module: Path) -> Iterator[str]:
         "pybroker",
         "replication",
         "tiered",
+        "remote",
         "runtime",
         "security",
         "storage",

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from controller.directory_checks import METADATA_LOG
-from controller.formatting import id_bytes, id_text
 from controller.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
 from metadata.partition_registration import is_reserved_directory
 from protocol.error_codes import ProtocolError
+from protocol.id_text import id_bytes, id_text
 from protocol.records.errors import RecordsError
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from protocol.error_codes import ProtocolError
+from protocol.id_text import id_text
 from protocol.messages.data import (
     RemoteLogSegmentMetadataRecord,
     RemoteLogSegmentMetadataUpdateRecord,
@@ -14,7 +15,6 @@ from protocol.record_frame import read_frame
 from protocol.records.record import Record
 from protocol.schema import Message, Struct
 from tools.data.decoders import Rendered
-from tools.data.java_text import id_text
 
 _SEGMENT_STATES = (
     "COPY_SEGMENT_STARTED",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from controller.formatting import id_bytes, id_text
+from protocol.id_text import id_bytes, id_text
 from protocol.records.batch import MAGIC_OFFSET, compute_crc, entry_at, parse_header
 from protocol.records.errors import RecordsError
 from protocol.schema import Array, Field, Struct

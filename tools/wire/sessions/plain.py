@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from controller.formatting import id_text
+from protocol.id_text import id_text
 from protocol.primitives import uuid
 from protocol.records.batch import entry_at, parse_header, verify_crc
 from protocol.records.compression import Codec

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.formatting import id_text
 from protocol.compiler import Layout, tag_of
+from protocol.id_text import id_text
 from protocol.primitives import Primitive, read_unsigned_varint, uuid
 from protocol.records.batch import HEADER_SIZE, BatchHeader, parse_header
 from protocol.schema import Array, Message, StructType

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.formatting import id_bytes
 from controller.metadata_snapshot import read_snapshot
 from metadata.framing import MetadataRecord
+from protocol.id_text import id_bytes
 from storage.checkpoints import read_meta_properties
 from storage.fs import LOCAL
 from tests.support.dump_log import LOGS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.formatting import id_text
+from protocol.id_text import id_text
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.heartbeat import HEARTBEAT

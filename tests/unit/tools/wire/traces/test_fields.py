@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.formatting import id_text
 from protocol.api_keys import ApiKey
+from protocol.id_text import id_text
 from protocol.messages.fetch import FETCH
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.records.builder import BatchBuilder

@@ -1,0 +1,1 @@
+"""Remote storage: stores of objects, and the layouts of segments in them (KIP-405)."""

@@ -1,0 +1,44 @@
+"""Errors of remote storage. Each one names the object; none has credentials in its text."""
+
+from __future__ import annotations
+
+
+class RemoteStorageError(Exception):
+    """An operation on an object failed."""
+
+    #: Whether the same operation may succeed later without a change of the configuration.
+    is_temporary = True
+
+    def __init__(self, key: str, reason: object) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+
+
+class Unreachable(RemoteStorageError):
+    """The store did not answer in time, or answered that it cannot serve now."""
+
+
+class Absent(RemoteStorageError):
+    """The store has no such object. This is no proof: some stores give the same answer to wrong credentials."""
+
+
+class Exists(RemoteStorageError):
+    """An object was to be created, and there is one of that key."""
+
+    is_temporary = False
+
+
+class Denied(RemoteStorageError):
+    """The store refuses the credentials, or what they may do."""
+
+    is_temporary = False
+
+
+class Damaged(RemoteStorageError):
+    """An object is shorter than its description says, or is not what its name says."""
+
+    is_temporary = False
+
+
+class OutOfSpace(RemoteStorageError):
+    """The file system of a directory store is full."""

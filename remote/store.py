@@ -1,0 +1,44 @@
+"""The operations of a store of objects. A key is a relative path with slashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Listed(NamedTuple):
+    """An object in a listing."""
+
+    key: str
+    size_bytes: int
+
+
+class Source(NamedTuple):
+    """A file to store as an object, up to `size_bytes`: it may still grow, or have more space than content."""
+
+    path: str
+    size_bytes: int
+
+
+class Store(Protocol):
+    """Objects by key. All calls block, have a deadline of their own, and may be made from any thread.
+
+    They raise the errors of `remote/errors.py`, and no other ones.
+    """
+
+    def put(self, key: str, content: bytes | Source) -> None:
+        """Store an object as a whole, or not at all. Raises Exists if there is one, and OutOfSpace."""
+
+    def get(self, key: str, start: int = 0, size_bytes: int | None = None) -> bytes:
+        """Return exactly so many bytes from `start`, or all to the end. Raises Absent, and Damaged if it has fewer."""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects. An object that is gone already is no error."""
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """Yield the objects whose keys begin with `prefix`, which ends at a slash or is empty, in any order."""
+
+
+def total_bytes(listed: Iterable[Listed]) -> int:
+    """Return the size of these objects."""
+    return sum(each.size_bytes for each in listed)
