@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from broker.access.authorization.operations import NOT_ASKED, cluster_operations
 from broker.requests.context import RequestContext
 from broker.requests.served_api import Reply
+from metadata.features import CONTROLLER_REGISTRATION_LEVEL
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
 from protocol.schema import Struct
@@ -18,11 +19,18 @@ from protocol.schema import Struct
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.controlling.raft_leader import RaftLeader
+    from broker.metadata_cache import MetadataCache
 
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-def describe_cluster(ctx: RequestContext, request: Struct, *, leader: RaftLeader, guard: Guard | None) -> Reply:
+def describe_cluster(
+    ctx: RequestContext, request: Struct, *, leader: RaftLeader, metadata: MetadataCache, guard: Guard | None
+) -> Reply:
+    """Return the addresses of this controller. Errors: UNSUPPORTED_VERSION before metadata.version 3.7-IV0."""
+    if metadata.image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
+        message = "Direct-to-controller communication is not supported with the current MetadataVersion."
+        return DESCRIBE_CLUSTER.response(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
     if request.endpoint_type == _BROKERS:
         message = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
         return DESCRIBE_CLUSTER.response(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=message)
