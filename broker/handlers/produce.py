@@ -25,7 +25,7 @@ from broker.replicas.fast_path.plain_produce import appended_by, plain_produce
 from broker.replicas.partition import Partition
 from broker.replicas.produce_checks import is_one_batch, last_of_each, refuse_partition, refuse_request
 from broker.requests.dispatcher import CloseConnection, RequestContext
-from broker.requests.error_code_map import error_code_of
+from broker.requests.error_code_map import NotCommitted, error_code_of
 from broker.requests.served_api import Reply, handles
 from coordinator.transaction.transaction import TopicPartition
 from protocol.error_codes import ErrorCode
@@ -268,7 +268,8 @@ class _Wait(NamedTuple):
                 done.result()
             except Exception as error:
                 answer.error_code = error_code_of(error)
-                answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+                if not isinstance(error, NotCommitted):  # the records have their offsets, as Kafka answers
+                    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
         safe = self.durability.acknowledged(partition, result, self.acks, self.timeout_ms)
         safe.add_done_callback(on_safe)

@@ -15,11 +15,10 @@ from broker.replicas.fast_path.plain_produce import plain_produce
 from broker.replication.replicated_partition import ReplicatedPartition
 from broker.requests.dispatcher import Waiting
 from broker.requests.error_code_map import error_code_of
-from protocol.error_codes import ErrorCode
 from protocol.fast_path.plain_produce import answer_one, timeout_of
 from protocol.framing import encode_response
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
-from protocol.schema import Chunk
+from protocol.schema import Chunk, Struct
 from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType
 from storage.append.record_validation import BatchToOpen
@@ -77,7 +76,14 @@ def replicated_produce(version: int, *, partitions: Partitions, clock: Clock, gu
             try:
                 done.result()
             except Exception as error:
-                answered.resolve(_failed(version, correlation_id, key, name, index, error_code_of(error)))
+                data = PartitionProduceResponse(
+                    index=index,
+                    error_code=error_code_of(error),
+                    base_offset=base_offset,
+                    log_append_time_ms=time_ms,
+                    log_start_offset=start_offset,
+                )
+                answered.resolve(_failed(version, correlation_id, key, name, data))
             else:
                 answered.resolve(answer)
 
@@ -87,9 +93,8 @@ def replicated_produce(version: int, *, partitions: Partitions, clock: Clock, gu
     return plain_produce(version, append, partitions=partitions, clock=clock, guard=guard)
 
 
-def _failed(version: int, correlation_id: int, key: bytes, name: str, index: int, code: ErrorCode) -> list[Chunk]:
+def _failed(version: int, correlation_id: int, key: bytes, name: str, data: Struct) -> list[Chunk]:
     """Return the frame of an answer about records that were appended, but are not known to be committed."""
-    data = PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
     named = {"name": name} if name else {"topic_id": key}
     topic = TopicProduceResponse(partition_responses=[data], **named)
     return encode_response(PRODUCE, version, correlation_id, PRODUCE.response(responses=[topic]))
