@@ -47,7 +47,8 @@ For programs that start a broker, such as tests:
   --until-stdin-ends    end cleanly when standard input ends: if it is a pipe, the broker ends with the program that
                         started it
   --control             with --ephemeral: the same, and take commands from standard input until then, with answers on
-                        standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)
+                        standard output, as lines of JSON: faults, network, time, background work
+                        (docs/reference/testing.md)
 
 Several brokers and their controller, each a process on loopback, without FILE; --override is for all of them:
 

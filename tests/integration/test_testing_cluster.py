@@ -160,9 +160,7 @@ def test_brokers_go_on_without_the_controller(cluster: Cluster) -> None:
 
 def write(servers: str, topic: str, value: bytes, acks: str = "all") -> None:
     """Write a record, which is acknowledged."""
-    # a request that a cut-off leader holds is given up soon
-    settings = {"bootstrap.servers": servers, "acks": acks, "socket.timeout.ms": 1_500, "request.timeout.ms": 1_000}
-    producer = Producer(settings)
+    producer = Producer({"bootstrap.servers": servers, "acks": acks})
     refused: list[object] = []
     producer.produce(topic, value, on_delivery=lambda error, _: refused.append(error))
     assert producer.flush(60) == 0
