@@ -30,7 +30,8 @@ from tests.support.scale import scaled
 from tests.support.wire import Closed
 
 PARTITIONS = 3
-KILLS = min(100, scaled(10))
+#: By default each of three kinds of kill twice.
+KILLS = min(100, scaled(6))
 #: Between two steps of a raw client: a run of many kills must not leave more than a start can read in time.
 PAUSE_S = 0.005
 # Segments roll every few dozen batches, so that kills hit rolls too.
