@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -77,7 +78,9 @@ def _trust_options() -> tuple[str, ...]:
     return ()
 
 
+@cache
 def _version(executable: Path) -> int | None:
+    """Return the feature release of a Java, or None. Each Java is asked once: its start takes time."""
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
