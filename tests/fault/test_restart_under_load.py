@@ -20,7 +20,7 @@ def test_clients_continue_across_restarts(tmp_path: Path, history: History) -> N
     with OurBroker(tmp_path / "broker", sessions(SESSION_MS)) as broker:
         # No transaction is aborted: librdkafka also ends a transaction whose partitions it could not add before the
         # connection broke, and must begin again when the broker knows no such transaction.
-        load = stock_load(broker, history, least_s=0.02, session_ms=SESSION_MS, aborted=0)
+        load = stock_load(broker, history, session_ms=SESSION_MS, aborted=0)
         load.get_on(50)
         lives = [member.lives for member in load.members]
         for _ in range(RESTARTS):
