@@ -46,7 +46,6 @@ from broker.process.state import BrokerState
 from broker.replication.durability import ReplicatedDurability
 from broker.services import MemberServices
 from config import ConfigError
-from config.tls_context import TlsError
 from controller.metadata_retention import MetadataRetention
 from replication.lifecycle import BrokerLifecycle, LifecycleState
 from replication.observing import Endpoint, Observer
@@ -167,8 +166,8 @@ class MemberProcess(CoordinatingMember):
     async def _load_security(self, load: Callable[[BrokerConfig], OutboundSecurity]) -> OutboundSecurity:
         try:
             return await self.loop.run_in_executor(None, load, self.config)
-        except (ConfigError, TlsError) as error:
-            raise CannotStart(str(error)) from None
+        except ConfigError as error:
+            raise CannotStart(str(error.problems[0])) from None
 
     async def _find_cluster(self, data: MemberData) -> str:
         """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, RequestTimedOut
-from broker.network.outbound_login import Login
 from broker.network.outbound_security import OutboundSecurity
 from protocol.client_session import ClientSession, PendingRequest, Response, SupportedVersions
 from protocol.error_codes import EncodeError, ProtocolError
@@ -281,6 +280,8 @@ class OutboundClient:
         if self._security.mechanism is None:
             self._on_ready(0)
         else:
+            from broker.network.outbound_login import Login  # loaded only with SASL
+
             Login(self._security, self._send_step, self._on_ready, self._lose, self.address).begin()
 
     def _log_in_again(self) -> None:

@@ -1,9 +1,11 @@
-"""A single node connects to no other node: it does not even load what members of a cluster need."""
+"""A process loads only what it needs: a single node no part of a cluster, a member neither TLS nor SASL unasked."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
 
 _SCRIPT = """
 import sys
@@ -19,6 +21,18 @@ print([name for name in sys.modules if name.startswith(absent)])
 """
 
 
-def test_start_loads_no_part_of_a_cluster() -> None:
-    found = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True)
+_MEMBER_SCRIPT = """
+import sys
+from pybroker.engine_process import enter
+enter()
+import broker.membership.process, broker.combined.process
+absent = "config.tls_context", "config.sasl", "security.jaas", "security.java_keystore", "security.key_stores"
+absent += "security.sasl.c", "security.sasl.login", "security.sasl.oauthbearer", "broker.network.outbound_login"
+print([name for name in sys.modules if name.startswith(absent)])
+"""
+
+
+@pytest.mark.parametrize("script", [_SCRIPT, _MEMBER_SCRIPT], ids=["node", "member"])
+def test_start_loads_only_what_it_needs(script: str) -> None:
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
