@@ -16,6 +16,9 @@ from runtime.deferred import Deferred
 from runtime.timers import Timer, Timers
 from storage.log.leader_epoch import EpochEntry
 
+#: A read of more bytes is not kept in memory: it is that of an observer which has just started.
+_SHARED_BYTES = 1 << 20
+
 
 class Position(NamedTuple):
     """The end of an observer's log, and the epoch of its last record."""
@@ -54,6 +57,9 @@ class MetadataReads:
         self._timers = timers
         self._waiting: dict[int, _Waiting] = {}
         self._next = 0
+        #: The last read. A change of the metadata wakes all observers, and most of them are at the same offset.
+        self._last_wanted: tuple[int, int, int] | None = None
+        self._last_read = b""
 
     @property
     def epoch(self) -> int:
@@ -147,6 +153,15 @@ class MetadataReads:
         high_watermark = self.high_watermark
         if not self.start_offset <= offset < high_watermark:
             return b""
+        wanted = offset, max_bytes, high_watermark
+        if wanted != self._last_wanted:
+            data = self._read(offset, max_bytes, high_watermark)
+            if len(data) > _SHARED_BYTES:
+                return data
+            self._last_wanted, self._last_read = wanted, data
+        return self._last_read
+
+    def _read(self, offset: int, max_bytes: int, high_watermark: int) -> bytes:
         part = self._log.partition_log.read(offset, max(max_bytes, 1), high_watermark)
         data = part if isinstance(part, bytes) else part.read()
         end = 0
