@@ -13,6 +13,7 @@ from metadata.image import MetadataImage, TopicImage
 from metadata.partition_change import Wanted, change_of
 from metadata.partition_registration import PartitionRegistration
 from metadata.partition_rules import min_isr, possible_leaders, rules_of
+from metadata.replay import changed_registration
 from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 
@@ -62,6 +63,8 @@ def _assign(image: MetadataImage, broker_id: int, placement: Placement, decision
             **fields,
         )
         decision.records.append(record)
+        if "replicas" in fields:  # a reassignment ends: those that leave may not lead, as they may in Apache Kafka
+            partition = changed_registration(partition, record.value)
     if not image.brokers[broker_id].has_directory(placement.directory):
         decision.offline[topic.topic_id, placement.partition] = topic, placement.partition, partition
     return ErrorCode.NONE

@@ -214,11 +214,12 @@ def replay_change(image: MetadataImage, topic_id: bytes, index: int, value: Stru
     old = topic.partitions.get(index)
     if old is None:
         raise ReplayError(f"PartitionChangeRecord of {topic.name}-{index}, which does not exist")
-    topic.partitions[index] = _changed_registration(old, value)
+    topic.partitions[index] = changed_registration(old, value)
     delta.changed_partitions[topic_id, index] = topic
 
 
-def _changed_registration(old: PartitionRegistration, value: Struct) -> PartitionRegistration:
+def changed_registration(old: PartitionRegistration, value: Struct) -> PartitionRegistration:
+    """Return a partition after a PartitionChangeRecord."""
     leads = value.leader != NO_LEADER_CHANGE
     recovery = value.leader_recovery_state
     return PartitionRegistration(
@@ -250,7 +251,7 @@ def _replay_changes(image: MetadataImage, changes: PartitionChanges, delta: Delt
         others = (*old[:3], *old[5:])
         new = known.get(others)
         if new is None:
-            new = known[others] = _changed_registration(old, value)
+            new = known[others] = changed_registration(old, value)
         fields = (*new[:3], old.leader_epoch + epochs, old.partition_epoch + 1, *new[5:])
         topic.partitions[index] = _NEW_TUPLE(PartitionRegistration, fields)
         delta.changed_partitions[topic_id, index] = topic

@@ -31,7 +31,7 @@ from metadata.partition_registration import (
     PartitionRegistration,
     registration_of,
 )
-from metadata.replay import _changed_registration
+from metadata.replay import changed_registration
 from protocol.messages.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -155,7 +155,7 @@ class OwnController(ActiveController):
     def _changed(self, value: Struct) -> ChangePartition:
         key = value.topic_id, value.partition_id
         old = self.image.partitions[key]
-        new = _changed_registration(old, value)
+        new = changed_registration(old, value)
         return ChangePartition(key, new, unclean=self._is_unclean(old, new))
 
     def _is_unclean(self, old: PartitionRegistration, new: PartitionRegistration) -> bool:
