@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 HEAD = ("| first seed | last seed | revision | controller | failures |", "|---:|---:|---|---|---|")
-#: What the table has for a range in which all checks hold.
+#: The last cell of a range in which all checks hold.
 NO_FAILURES = "none"
 
 

@@ -21,8 +21,11 @@ from tests.simulation.world import Step, World, carry_out
 #: The steps of a schedule; the share of schedules after which the cluster must recover, and how long it may take.
 LENGTHS = (60, 100, 200)
 RECOVERED = 0.2
-#: The share of schedules that begin with a stored script.
-FROM_SCRIPTS = 0.15
+#: The share of schedules that begin with a stored script; how many of its steps are left out, and how many others
+#: follow: each of them may lead away from its dangerous state.
+FROM_SCRIPTS = 0.2
+LEFT_OUT = (0, 0, 1, 2)
+LENGTHS_AFTER_SCRIPTS = (0, 10, 100)
 MOST_ROUNDS = 80
 #: One seed of so many has transactions and groups: the last one.
 COORDINATED = 16
@@ -67,7 +70,10 @@ def configure(random: Random, *, is_coordinated: bool) -> Config:
 
 
 def begin(seed: int, random: Random, own_controller: bool | None = None) -> tuple[Config, tuple[Step, ...]]:
-    """Draw a cluster and the first steps: none, or most of a stored script, which leads to a dangerous state."""
+    """Draw a cluster and the first steps: none, or most of a stored script, which leads to a dangerous state.
+
+    A RECOVER among them belongs to the end of the schedule.
+    """
     if own_controller is None:
         own_controller = has_own_controller(seed)
     config, steps = _begin(seed, random)
@@ -80,8 +86,8 @@ def _begin(seed: int, random: Random) -> tuple[Config, tuple[Step, ...]]:
     if random.random() >= FROM_SCRIPTS or not found:
         return configure(random, is_coordinated=is_coordinated), ()
     config, steps = random.choice(found)
-    left_out = random.sample(range(len(steps)), random.randrange(3)) if len(steps) > 2 else []
-    return config, tuple(each for index, each in enumerate(steps) if index not in left_out and each != RECOVER)
+    left_out = random.sample(range(len(steps)), random.choice(LEFT_OUT)) if len(steps) > 2 else []
+    return config, tuple(each for index, each in enumerate(steps) if index not in left_out)
 
 
 def recover(world: World) -> None:
@@ -146,13 +152,14 @@ def _run(seed: int, own_controller: bool | None) -> Failure | None:
         world = start(config)
         chooser = Chooser(random, world)
         for step in first:
-            steps.append(step)
-            carry_out(world, step)
-        for _ in range(random.choice(LENGTHS)):
+            if step != RECOVER:
+                steps.append(step)
+                carry_out(world, step)
+        for _ in range(random.choice(LENGTHS_AFTER_SCRIPTS if first else LENGTHS)):
             step = chooser.next()
             steps.append(step)
             carry_out(world, step)
-        if random.random() < RECOVERED:
+        if RECOVER in first or random.random() < RECOVERED:
             steps.append(RECOVER)
             recover(world)
     except Exception as found:
@@ -176,8 +183,8 @@ def _describe(seed: int) -> str:
     config, first = begin(seed, random)
     world = start(config)
     chooser = Chooser(random, world)
-    found: list[object] = [(step, carry_out(world, step)) for step in first]
-    for _ in range(random.choice(LENGTHS)):
+    found: list[object] = [(step, carry_out(world, step)) for step in first if step != RECOVER]
+    for _ in range(random.choice(LENGTHS_AFTER_SCRIPTS if first else LENGTHS)):
         step = chooser.next()
         found.append((step, carry_out(world, step)))
     for disk in world.disks.values():
