@@ -26,32 +26,32 @@ def name_of(copy: Copied) -> str:
     return f"{copy.segment.start_offset:020}-{id_text(copy.segment.id)}"
 
 
-def stored_folders(recorded: Path) -> list[Path]:
-    return [path for path in sorted(recorded.iterdir()) if path.name != "log.dirs"]
+def stored_folders(stored: Path) -> list[Path]:
+    return [path for path in sorted(stored.iterdir()) if path.name != "log.dirs"]
 
 
-@pytest.mark.parametrize("recorded", LOCAL, ids=lambda path: path.name)
-def test_local_tiered_storage_is_written_as_by_kafka(recorded: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", LOCAL, ids=lambda path: path.name)
+def test_local_tiered_storage_is_written_as_by_kafka(stored: Path, tmp_path: Path) -> None:
     layout = LocalTieredLayout(DirectoryStore(str(tmp_path)))
     written = []
-    for copy in copied_segments(recorded):
-        folder = recorded / f"{copy.partition.topic}-{copy.partition.partition}-{id_text(copy.partition.topic_id)}"
+    for copy in copied_segments(stored):
+        folder = stored / f"{copy.partition.topic}-{copy.partition.partition}-{id_text(copy.partition.topic_id)}"
         if (folder / f"{name_of(copy)}.log").exists():
             assert layout.copy(*copy, files_of(folder, name_of(copy))) is None
             written.append(copy)
     assert written
     theirs = {
-        f"{folder.name}/{name}": data for folder in stored_folders(recorded) for name, data in contents(folder).items()
+        f"{folder.name}/{name}": data for folder in stored_folders(stored) for name, data in contents(folder).items()
     }
     assert contents(tmp_path / FOLDER) == theirs
 
 
-@pytest.mark.parametrize("recorded", LOCAL, ids=lambda path: path.name)
-def test_local_tiered_storage_of_kafka_is_read(recorded: Path, tmp_path: Path) -> None:
-    shutil.copytree(recorded, tmp_path / FOLDER)
+@pytest.mark.parametrize("stored", LOCAL, ids=lambda path: path.name)
+def test_local_tiered_storage_of_kafka_is_read(stored: Path, tmp_path: Path) -> None:
+    shutil.copytree(stored, tmp_path / FOLDER)
     layout = LocalTieredLayout(DirectoryStore(str(tmp_path)))
-    for copy in copied_segments(recorded):
-        folder = recorded / f"{copy.partition.topic}-{copy.partition.partition}-{id_text(copy.partition.topic_id)}"
+    for copy in copied_segments(stored):
+        folder = stored / f"{copy.partition.topic}-{copy.partition.partition}-{id_text(copy.partition.topic_id)}"
         if (folder / f"{name_of(copy)}.log").exists():
             files = files_of(folder, name_of(copy))
             assert layout.read(*copy, 100, 200) == Path(files.log.path).read_bytes()[100:300]
@@ -62,8 +62,8 @@ def test_local_tiered_storage_of_kafka_is_read(recorded: Path, tmp_path: Path) -
                 layout.read(*copy, 0, 10)
     assert (
         not contents(tmp_path / FOLDER).keys()
-        - contents(recorded / "log.dirs").keys()
-        - {f"log.dirs/{name}" for name in contents(recorded / "log.dirs")}
+        - contents(stored / "log.dirs").keys()
+        - {f"log.dirs/{name}" for name in contents(stored / "log.dirs")}
     )
 
 
