@@ -138,7 +138,7 @@ def measure_start(clusters: Sequence[Cluster], options: argparse.Namespace) -> N
         stopped.append(failover.return_after_stop(each))
         _wait_until_in_sync(each, "start", options.partitions)
     show("start", "s beyond the session, killed, until unfenced", killed)
-    show("start", "s after a clean stop, until unfenced", stopped)
+    show("start", "s beyond the session, stopped, until unfenced", stopped)
 
 
 def _wait_until_in_sync(of: Cluster, topic: str, partitions: int) -> None:

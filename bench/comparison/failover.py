@@ -46,9 +46,13 @@ def return_after_kill(of: Cluster) -> float:
 
 
 def return_after_stop(of: Cluster) -> float:
-    """Stop the leader in order. Return the seconds from its new start until it is unfenced."""
+    """Stop the leader in order and start it at once. Return the seconds, beyond a session, until it is unfenced.
+
+    The controllers keep the session that the last heartbeat of the controlled shutdown begins.
+    """
+    began = time.monotonic()
     of.leader.stop()
-    return _until_unfenced(of.leader, time.monotonic())
+    return _until_unfenced(of.leader, began) - SESSION_S
 
 
 def _until_unfenced(broker: RunningBroker, began: float) -> float:
