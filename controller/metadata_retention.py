@@ -97,6 +97,8 @@ class MetadataRetention:
         self._now_ms = now_ms
         self._last_ms = now_ms()
         self._running = False
+        #: The offset of the first record that a reader in this process still needs; None: there is no such reader.
+        self.first_needed: Callable[[], int] | None = None
         #: Whether this start had to read too much, so that a new snapshot is due.
         self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
 
@@ -136,12 +138,13 @@ class MetadataRetention:
         partition_log = self._log.partition_log
         try:
             oldest = written.result()
-            paths = _begin_log_at(partition_log, oldest, self._now_ms())
+            start = oldest.end_offset if self.first_needed is None else min(oldest.end_offset, self.first_needed())
+            paths = _begin_log_at(partition_log, start, self._now_ms())
         except OSError as error:
             log.warning("Cannot write a snapshot of the metadata: %s", error)
             partition_log.directory.fail(error)
             return
-        log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)
+        log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", start)
         if paths:
             self._offload(_remove, partition_log.directory.fs, paths)
 
@@ -163,7 +166,7 @@ def write_last_snapshot(metadata_log: MetadataLog, image: MetadataImage, config:
     assert prepared is not None
     fs = partition_log.directory.fs
     oldest = _write_and_choose(fs, metadata_log.path, *prepared, _limits(config, partition_log), now_ms)
-    _remove(fs, _begin_log_at(partition_log, oldest, now_ms))
+    _remove(fs, _begin_log_at(partition_log, oldest.end_offset, now_ms))
 
 
 def _limits(config: BrokerConfig, partition_log: PartitionLog) -> Limits:
@@ -174,9 +177,9 @@ def _limits(config: BrokerConfig, partition_log: PartitionLog) -> Limits:
     )
 
 
-def _begin_log_at(partition_log: PartitionLog, oldest: SnapshotId, now_ms: int) -> list[str]:
-    """Remove the segments that the oldest snapshot covers from the log, and return their files."""
-    partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
+def _begin_log_at(partition_log: PartitionLog, offset: int, now_ms: int) -> list[str]:
+    """Remove the segments below an offset, which a snapshot covers, from the log, and return their files."""
+    partition_log.raise_log_start(min(offset, partition_log.log_end_offset))
     return remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
 
 

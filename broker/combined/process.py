@@ -91,7 +91,9 @@ class CombinedProcess(MemberProcess):
         self._inter_broker_security = await self._load_security(inter_broker_security)
         await service.start()
         self._cluster_id = service.data.cluster_id
-        self._committed = data.committed
+        committed = self._committed = data.committed
+        # a snapshot may be written while the broker does not apply records, as when it opens its logs
+        service.retention.first_needed = lambda: committed.last_offset + 1
         service.controller.former_process_ended(self.config.node_id)
         own = service.endpoints[0]
         self._observer = SharedLogObserver(

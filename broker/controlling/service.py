@@ -230,7 +230,7 @@ class ControllerService:
         return synced
 
     def _on_synced(self, synced: Deferred[None]) -> None:
-        self._loop.call_soon(self.reads.advance)  # the answers that wait for this sync come first
+        self.reads.advance()  # before the answers that wait for this sync: brokers know what a client is answered
         if self.is_open:
             self.retention.check()
 

@@ -153,6 +153,24 @@ def test_old_snapshots_and_segments_are_deleted(make):
     assert harness.node.metadata_log.voters == (1,)
 
 
+def test_records_that_a_reader_of_this_process_needs_are_kept(make):
+    """The broker of a combined node applies nothing while it opens its logs, but the controller goes on."""
+    limits = {"metadata_log_max_record_bytes_between_snapshots": "500", "metadata_max_retention_bytes": "1"}
+    harness = make(internal_metadata_log_segment_bytes="400", **limits)
+    log = harness.node.metadata_log.partition_log
+    applied = log.log_end_offset
+    harness.retention.first_needed = lambda: applied
+    for _ in range(30):
+        harness.write()
+    assert harness.snapshots()
+    assert log.log_start_offset <= applied
+    assert len(log.read(applied, 1, log.log_end_offset))
+    applied = log.log_end_offset
+    for _ in range(30):
+        harness.write()
+    assert log.log_start_offset == applied
+
+
 def test_old_snapshots_are_deleted_by_size(make):
     """metadata.max.retention.bytes; the newest snapshot and the active segment are never deleted."""
     harness = make(metadata_log_max_record_bytes_between_snapshots="500", metadata_max_retention_bytes="1")
