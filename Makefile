@@ -7,9 +7,9 @@ BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
 # Further releases of Apache Kafka that the conformance tests of test-all run against
 OLDER_KAFKA ?= 4.3.1
-# One worker more than cores, since many tests wait; at most four, as some start Spark or Apache Kafka. A worker runs a whole
-# file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
-TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 3 ? 3 : 4)))
+# More workers than most machines have cores, since many tests wait; no more, as some start Spark or Apache Kafka. A worker
+# runs a whole file, so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
+TEST_WORKERS ?= 4
 # Brokers of the tests flush often. They write to memory where 6 GiB are free, so that no test waits for the disk.
 TEST_FILES ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 6 * 1024 * 1024) print "/dev/shm" }')
 # Containers often forbid bytecode. Without it, each worker would rewrite the assertions of all tests at its start.
