@@ -52,6 +52,7 @@ class LocalLog:
         "fetched_bytes",
         "flushes",
         "last_flush_ms",
+        "local_start_offset",
         "log_end_offset",
         "log_start_offset",
         "partition",
@@ -84,6 +85,8 @@ class LocalLog:
         self.partition = partition
         self.segments = segments
         self.log_start_offset = log_start_offset
+        #: The first offset on this disk. It is the log start offset, unless older segments are in remote storage alone.
+        self.local_start_offset = max(log_start_offset, segments[0].base_offset) if config.tiered else log_start_offset
         self.log_end_offset = log_end_offset
         #: Everything below this offset is on the disk.
         self.recovery_point = recovery_point
@@ -282,11 +285,11 @@ class LocalLog:
         The result has at most `max_bytes`, which may cut the last batch, and comes from one segment. With
         `min_one_batch` the first batch is always whole; without it the result is empty if the first batch does not fit.
         In a gap that compaction left, the read begins with the next batch. Returns `b""` if there is nothing. Raises
-        OffsetOutOfRange if the offset is not within [log start offset, log end offset].
+        OffsetOutOfRange if the offset is not within [local start offset, log end offset].
         """
         if self.directory.failure is not None or self.closed:
             self.check_usable()
-        if not self.log_start_offset <= offset <= self.log_end_offset:
+        if not self.local_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
         if offset >= end_offset:
             return EMPTY

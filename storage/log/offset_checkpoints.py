@@ -69,7 +69,7 @@ class OffsetCheckpoints:
             RECOVERY_POINTS: {key: stored.recovery_point for key, stored in unopened}
             | {key: log.recovery_point for key, log in logs},
             LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
-            | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
+            | {key: log.log_start_offset for key, log in logs if _is_start_unknown(log)},
             HIGH_WATERMARKS: self._high_watermarks(directory),
         }
 
@@ -123,6 +123,11 @@ class OffsetCheckpoints:
     def _names_to_open(self) -> Collection[str]:
         """Return the files that the next start relies on: high watermarks, too, if logs have other replicas."""
         return OFFSET_CHECKPOINTS if any(log.replicated for log in self._logs.values()) else _POINTS
+
+
+def _is_start_unknown(log: PartitionLog) -> bool:
+    """Return whether the files of a log do not show where it starts. Kafka notes the start of each tiered log."""
+    return log.config.tiered or log.log_start_offset > log.segments[0].base_offset
 
 
 def stored_high_watermarks(directories: Iterable[LogDirectory]) -> dict[TopicPartition, int]:

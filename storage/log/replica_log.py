@@ -33,6 +33,7 @@ class ReplicaLog(LocalLog):
 
     __slots__ = (
         "_epoch",
+        "copied_offset",
         "high_watermark",
         "last_stable_offset",
         "leader_epochs",
@@ -80,6 +81,8 @@ class ReplicaLog(LocalLog):
         #: Offsets of the existing producer snapshots, ascending.
         self.snapshots = snapshots
         self.high_watermark = self.last_stable_offset = log_end_offset
+        #: The last offset that remote storage has, which local retention may not pass; -1: nothing is copied.
+        self.copied_offset = -1
         self._epoch = -1
         self._move_stable_offset()
 
@@ -292,9 +295,14 @@ class ReplicaLog(LocalLog):
         """Raise the log start offset to `offset`, if it is higher. Raises OSError."""
         if offset > self.log_start_offset:
             self.log_start_offset = offset
+            self.raise_local_start(offset)
             self._move_stable_offset()
             self.leader_epochs.truncate_from_start(offset)
             self.mark_unsynced(self.leader_epochs.path)
+
+    def raise_local_start(self, offset: int) -> None:
+        """Raise the first offset on this disk to `offset`, if it is higher."""
+        self.local_start_offset = max(self.local_start_offset, offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
         """Return the largest epoch not above `leader_epoch` and its end offset; (-1, -1) if unknown (KIP-279)."""
@@ -312,6 +320,7 @@ class ReplicaLog(LocalLog):
         """Make everything that is derived from the records agree with a new log end. Raises OSError."""
         end_offset = self.log_end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.local_start_offset = min(self.local_start_offset, end_offset)
         self.truncate_epochs(end_offset)
         load_producers(
             self.directory.fs,

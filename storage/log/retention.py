@@ -4,6 +4,10 @@ Size and time apply with cleanup.policy delete. Only whole segments are removed,
 watermark. Time is the segment's largest timestamp, not the file's. By size a segment is removed only if the rest still
 has at least retention.bytes. If all segments have expired, a new empty one is created first, so that offsets continue.
 
+A tiered log (KIP-405) has local limits instead, local.retention.ms and local.retention.bytes, as soon as remote storage
+has a segment. The log start offset stays; remote retention moves it (tiered/expiry.py). If the active segment has
+expired, a new one is begun, so that the old one is copied.
+
 Some readers do not commit their offsets here (see `unread_from`). For them, segments that expired by time or size are
 held up to retention.hold.max.bytes; beyond that the oldest are removed. Records below the log start offset are not
 held.
@@ -26,6 +30,8 @@ def remove_expired(log: PartitionLog, now_ms: int, unread_from: Callable[[Partit
         return []
     try:
         expired = expired_segments(log, now_ms)
+        if log.config.tiered:
+            expired = copied_segments(log, expired, now_ms)
         if expired and log.config.retention_hold_max_bytes and (unread := unread_from(log)) is not None:
             expired = released_segments(log, expired, unread)
         return remove_segments(log, expired, now_ms)
@@ -37,29 +43,47 @@ def remove_expired(log: PartitionLog, now_ms: int, unread_from: Callable[[Partit
 def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -> list[Segment]:
     """Return the segments that have expired, or would with `margin_bytes` more records, oldest first.
 
-    It may read the indexes. Raises OSError.
+    Of a tiered log these may include segments that are not copied yet. It may read the indexes. Raises OSError.
     """
     config = log.config
     segments = log.segments[:]
     if len(segments) == 1 and not segments[0].size_bytes:
         return []  # as many logs of a large broker
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
-    count = sum(1 for end in ends[:-1] if end <= log.log_start_offset)
+    count = sum(1 for end in ends[:-1] if end <= log.local_start_offset)
     if config.deletes:
-        if config.retention_bytes >= 0:
-            excess = log.size_bytes - sum(segment.size_bytes for segment in segments[:count]) - config.retention_bytes
+        if config.local_bytes >= 0:
+            excess = log.size_bytes - sum(segment.size_bytes for segment in segments[:count]) - config.local_bytes
             excess += margin_bytes
             for segment in _candidates(log, segments, ends, count):
                 excess -= segment.size_bytes
                 if excess < 0:
                     break
                 count += 1
-        if config.retention_ms >= 0:
+        if config.local_ms >= 0:
             for segment in _candidates(log, segments, ends, count):
-                if now_ms - segment.largest_timestamp <= config.retention_ms:
+                if now_ms - segment.largest_timestamp <= config.local_ms:
                     break
                 count += 1
     return segments[:count]
+
+
+def copied_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> list[Segment]:
+    """Return those of the `expired` segments of a tiered log that may be removed, oldest first.
+
+    Remote storage has them, or they are before the log's start, or nothing is copied any more. If the active segment is
+    among the expired ones, begin a new one. Raises OSError.
+    """
+    if expired and expired[-1] is log.active_segment and log.active_segment.size_bytes:
+        log.roll(log.log_end_offset, now_ms)
+    kept_from = log.local_start_offset if not log.config.remote_log_copy_disable else log.log_end_offset
+    removable = max(kept_from, log.copied_offset + 1)
+    return [segment for segment in expired if _end_of(log, segment) <= removable]
+
+
+def _end_of(log: PartitionLog, segment: Segment) -> int:
+    following = log.segments.after(segment)
+    return log.log_end_offset if following is None else following.base_offset
 
 
 def released_segments(log: PartitionLog, expired: list[Segment], unread_from: int) -> list[Segment]:
@@ -67,9 +91,7 @@ def released_segments(log: PartitionLog, expired: list[Segment], unread_from: in
     unread_from = max(unread_from, log.log_start_offset)
     held_bytes = 0
     for count in range(len(expired), 0, -1):
-        following = log.segments.after(expired[count - 1])
-        end = log.log_end_offset if following is None else following.base_offset
-        if end <= unread_from:
+        if _end_of(log, expired[count - 1]) <= unread_from:
             return expired[:count]
         held_bytes += expired[count - 1].size_bytes
         if held_bytes > log.config.retention_hold_max_bytes:
@@ -86,9 +108,9 @@ def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], sta
 
 
 def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> list[str]:
-    """Take expired segments out of the log and raise its start. Return the paths of the files to remove.
+    """Take expired segments out of the log and raise its start, of a tiered log the local one.
 
-    Raises OSError if a new segment cannot be created.
+    Returns the paths of the files to remove. Raises OSError if a new segment cannot be created.
     """
     if not expired:
         return []
@@ -96,7 +118,10 @@ def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> l
         log.roll(log.log_end_offset, now_ms)
     following = log.segments.after(expired[-1])
     assert following is not None, "a new segment was begun"
-    log.raise_log_start(following.base_offset)
+    if log.config.tiered:
+        log.raise_local_start(following.base_offset)
+    else:
+        log.raise_log_start(following.base_offset)
     log.drop_segments(expired)
     paths: list[str] = []
     for segment in expired:

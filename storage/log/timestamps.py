@@ -67,7 +67,7 @@ class TimestampAndOffset(NamedTuple):
 def find_timestamp(
     log_now: Callable[[], LocalLog], timestamp: int, allowance: Allowance
 ) -> Steps[TimestampAndOffset | None]:
-    """Find the first record from the log start offset on whose timestamp is at least `timestamp` (ms).
+    """Find the first record on this disk, from the log start offset on, whose timestamp is at least `timestamp` (ms).
 
     `log_now` returns the current log, or raises the reason why it cannot be read. Raises LogOffline, and
     OversizedRecord if a compressed record above max.decompressed.message.bytes is before the result in its batch.
@@ -77,7 +77,7 @@ def find_timestamp(
     while True:
         log = log_now()
         log.check_usable()
-        look_up.offset = max(look_up.offset, log.log_start_offset)
+        look_up.offset = max(look_up.offset, log.local_start_offset)
         if found is not None and found.offset >= look_up.offset:
             return found
         try:
@@ -262,7 +262,7 @@ class _LookUp:
 
         Entries of the old formats only have their last offset; for these it is the end of the previous entry.
         """
-        first_offset = max(self.offset, log.log_start_offset)
+        first_offset = max(self.offset, log.local_start_offset)
         if entry.header is not None:
             first_offset = max(first_offset, entry.base_offset)
         return TimestampAndOffset(entry.max_timestamp, first_offset, _leader_epoch(entry))

@@ -101,7 +101,7 @@ def empty_log(log: PartitionLog, offset: int, now_ms: int) -> list[str]:
         )
         log.segments.add(active)
         log.continue_from(active, offset, 0)
-        log.log_start_offset = offset
+        log.log_start_offset = log.local_start_offset = offset
         log.leader_epochs.clear()
         log.mark_unsynced(log.leader_epochs.path)
         log.restore_derived(now_ms)

@@ -64,7 +64,8 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
     if end_offset < log_start_offset:  # the records to be kept are gone: continue at the log start offset
         end_offset = loading.start_over(log_start_offset)
     recovery_point = end_offset if stored.clean else min(stored.recovery_point, end_offset)
-    log_start_offset = max(log_start_offset, loading.segments[0].base_offset)
+    if not stored.config.tiered:
+        log_start_offset = max(log_start_offset, loading.segments[0].base_offset)
     loading.load_epochs(log_start_offset, end_offset)
     loading.load_producers(log_start_offset, end_offset)
     loading.segments[-1].make_active(stored.config)
