@@ -43,7 +43,7 @@ def remove_expired(log: PartitionLog, now_ms: int, unread_from: Callable[[Partit
 def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -> list[Segment]:
     """Return the segments that have expired, or would with `margin_bytes` more records, oldest first.
 
-    Of a tiered log these may include segments that are not copied yet. It may read the indexes. Raises OSError.
+    They may include segments of a tiered log that are not copied yet. It may read the indexes. Raises OSError.
     """
     config = log.config
     segments = log.segments[:]
