@@ -15,8 +15,8 @@ from tests.simulation.scripts import parse
 from tests.simulation.shrink import shrink
 from tests.support.scale import scaled
 
-#: They take a quarter of a minute of CPU; test_mutations.py finds its faults in fewer. Larger numbers: `make simulate`.
-SCHEDULES = scaled(1_500)
+#: They take a minute of CPU; test_mutations.py finds its faults in fewer. Larger numbers: `make simulate`.
+SCHEDULES = scaled(10_000)
 ROOT = Path(__file__).parents[2]
 
 
