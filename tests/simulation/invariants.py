@@ -320,6 +320,9 @@ class Invariants:
             return  # it is about to go, and is not fenced yet
         for each in {*before.isr, *before.eligible_leader_replicas}.intersection(state.replicas):
             known: Any = controller.image.brokers.get(each)
+            process = self._world.processes.get(each)
+            if process is not None and process.life.broker_epoch != known.epoch:
+                continue  # it registers again after an unclean stop, and is not eligible any more
             if known.is_active and known.has_online(before.directory_of(each)):
                 raise Violation("I6 unclean election", f"broker {state.leader} is elected, and {each} was eligible")
 
