@@ -41,6 +41,7 @@ _OF_BROKERS = {
 
 
 OF_CONTROLLERS = {
+    "min.insync.replicas": "2",  # a controller counts eligible replicas by its own value
     "broker.session.timeout.ms": str(SESSION_MS),
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
