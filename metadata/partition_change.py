@@ -156,7 +156,8 @@ def _elect(
             return Elected(each)
     last = partition.last_known_elr
     is_last_hope = rules.has_eligible_replicas and not target.isr and not eligible and len(last) == 1
-    if is_last_hope and rules.may_lead(last[0]):
+    # Apache Kafka 4.4 also elects a last leader that a cancelled reassignment has removed: no replica could follow it.
+    if is_last_hope and last[0] in target.replicas and rules.may_lead(last[0]):
         return Elected(last[0], unclean=True)
     if election is Election.UNCLEAN:
         for each in target.replicas:

@@ -3,9 +3,10 @@
 Both sides take the same requests. They have to give the same answers and to write the same records, byte by byte; the
 order of the records of one step is free, because Apache Kafka's is that of a hash table.
 
-Ours differ on purpose in three cases, which no history contains:
+Ours differ on purpose in four cases, which no history contains:
 - A reassignment replaces one that is in progress. Apache Kafka keeps its lists of added and removed replicas.
 - A removed replica is no longer eligible to lead (KIP-966). Apache Kafka keeps it among the eligible ones.
+- The last leader of a partition without one is not elected if it is no replica any more. In Apache Kafka it may be.
 - A replica that leaves when the report of an offline directory ends a reassignment is not elected. In Apache Kafka it
   may be.
 """
