@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -37,8 +37,3 @@ class Store(Protocol):
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """Yield the objects whose keys begin with `prefix`, which ends at a slash or is empty, in any order."""
-
-
-def total_bytes(listed: Iterable[Listed]) -> int:
-    """Return the size of these objects."""
-    return sum(each.size_bytes for each in listed)

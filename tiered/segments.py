@@ -80,10 +80,6 @@ class RemoteSegments:
 
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
-    def get(self, segment_id: bytes) -> RemoteSegment | None:
-        row = self._ids.find(segment_id)
-        return None if row is None else self._segment(row)
-
     def __iter__(self) -> Iterator[RemoteSegment]:
         for row in range(len(self._rows) // _ROW.size):
             if self._id(row) != _NO_ID:
