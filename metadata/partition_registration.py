@@ -50,6 +50,10 @@ class PartitionRegistration(NamedTuple):
         """Whether replicas are being added or removed (KIP-455)."""
         return bool(self.removing_replicas or self.adding_replicas)
 
+    def relies_on(self, broker_id: int) -> bool:
+        """Return whether the broker may lead because it is known to have the committed records, or led last."""
+        return broker_id in self.isr or broker_id in self.eligible_leader_replicas or broker_id in self.last_known_elr
+
     def directory_of(self, broker_id: int) -> bytes:
         """Return the id of the log directory with the broker's replica; MIGRATING_DIRECTORY if there is none."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):

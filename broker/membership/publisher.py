@@ -8,7 +8,12 @@ from broker.membership.replication import MemberReplication
 from broker.metadata_publisher import MetadataPublisher
 from metadata.delta import Delta
 from metadata.image import TopicImage
-from metadata.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from metadata.partition_registration import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    PartitionRegistration,
+)
 from storage.log_config import LogConfig
 
 
@@ -45,18 +50,23 @@ class MemberPublisher(MetadataPublisher):
         )
         if found is not None:  # also a failed one: the controller then moves the leader
             self._note_placement(topic, index, found)
+        elif self._config.node_id in registration.replicas and self._is_placed_online(registration):
+            self._placements.append((topic.topic_id, index, LOST_DIRECTORY))  # its log is in the failed directory
 
     def _may_be_created(self, topic: TopicImage, index: int, *, at_start: bool) -> bool:
         """Return whether a missing log may be created although a directory has failed, which may have it.
 
-        It may if the metadata has it in a directory that works, or in none yet and the replica is new here. An empty
-        log in another directory would lead in place of the one that is in the failed directory.
+        It may if the replica is new here, or if nobody relies on its records. An empty log would else lead in place of
+        the one in the failed directory: the metadata has the target of a move before the log is there.
         """
-        directory = topic.partitions[index].directory_of(self._config.node_id)
-        if directory in self.online_directories():
-            return True
-        is_unplaced = directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
-        return is_unplaced and not at_start and not self.replication.replicas.knows((topic.topic_id, index))
+        registration, node_id = topic.partitions[index], self._config.node_id
+        is_new_here = not at_start and not self.replication.replicas.knows((topic.topic_id, index))
+        if self._is_placed_online(registration):
+            return is_new_here or not registration.relies_on(node_id)
+        return is_new_here and registration.directory_of(node_id) in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+
+    def _is_placed_online(self, registration: PartitionRegistration) -> bool:
+        return registration.directory_of(self._config.node_id) in self.online_directories()
 
     def _is_alone(self, topic: TopicImage, index: int) -> bool:
         key = topic.topic_id, index

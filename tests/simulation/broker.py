@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metadata.partition_registration import NO_LEADER, PartitionRegistration, is_reserved_directory
+from metadata.partition_registration import (
+    LOST_DIRECTORY,
+    NO_LEADER,
+    PartitionRegistration,
+    is_reserved_directory,
+)
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from replication.directory_assignments import DirectoryAssignments
@@ -124,8 +129,12 @@ class Process:
             del self.hosted[key]
             return
         assigned = state.directory_of(self.id)
-        is_unplaced = is_reserved_directory(assigned) and before is None and not at_start
-        log = self.disk.log(key, assigned, is_new=is_unplaced or assigned in self.disk.online)
+        is_new_here = before is None and not at_start
+        is_online = assigned in self.disk.online
+        may_be_created = is_new_here if is_reserved_directory(assigned) else not state.relies_on(self.id) or is_new_here
+        log = self.disk.log(key, assigned, is_new=may_be_created and (is_online or is_reserved_directory(assigned)))
+        if log is None and is_online:
+            self.assignments.assign(key, LOST_DIRECTORY)
         place = self.disk.places.get(key)
         if place not in (None, assigned) and key not in self.moves:
             self.assignments.assign(key, place)

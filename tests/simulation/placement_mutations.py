@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from metadata.partition_registration import PartitionRegistration
 from replication import directory_assignments
 from replication.directory_assignments import DirectoryAssignments
 from replication.leading import LeaderState
 from replication.lifecycle import BrokerLifecycle
 from replication.roles import Action, RoleChange, change_of
 from tests.simulation import broker
-from tests.simulation.broker import Process
 from tests.simulation.disk import Disk
 from tests.simulation.mutation import mutation
 
@@ -88,19 +88,14 @@ def _begin_clean(self: Disk) -> int:
     return most
 
 
-_move = Process.move
-
-
 @mutation(
-    "swap-before-assignment",
-    "a copy takes the place of its log before the controller knows (KAFKA-16297)",
-    (Process, "move"),
+    "empty-log-of-a-move",
+    "a missing log is created where the metadata has it, though a move may have left it in a failed directory",
+    (PartitionRegistration, "relies_on"),
     is_rare=True,
 )
-def _move_at_once(self: Process, key: Any, target: bytes) -> None:
-    _move(self, key, target)
-    del self.moves[key]
-    self.disk.swap(key)
+def _rely_on_none(self: PartitionRegistration, broker_id: int) -> bool:
+    return False
 
 
 @mutation(

@@ -24,3 +24,9 @@ def test_last_leader_comes_back_only_as_a_replica(replicas: tuple[int, ...], lea
     )
     rules = Rules(metadata_version=33, has_eligible_replicas=True, may_lead=lambda broker: broker == 3)
     assert change_of(partition, 2, rules, Wanted()).get("leader") == leader
+
+
+def test_a_partition_relies_on_replicas_that_may_lead() -> None:
+    """In sync, eligible, or the last leader: an empty log of these would lose records."""
+    partition = PartitionRegistration((1, 2, 3, 4), (1,), 1, 0, 0, eligible_leader_replicas=(2,), last_known_elr=(3,))
+    assert [partition.relies_on(broker) for broker in (1, 2, 3, 4)] == [True, True, True, False]
