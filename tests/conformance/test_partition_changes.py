@@ -1,4 +1,9 @@
-"""Changes of partitions are decided exactly as by the controller of Apache Kafka."""
+"""Changes of partitions are decided as by the controller of Apache Kafka.
+
+Ours differ on purpose in two cases, which are left out:
+- A removed replica is no longer eligible to lead (KIP-966). Apache Kafka keeps it among the eligible ones.
+- The last leader of a partition without one is not elected if it is no replica any more. In Apache Kafka it may be.
+"""
 
 from __future__ import annotations
 
@@ -118,6 +123,13 @@ def loses_an_eligible_replica(case: dict[str, Any], fields: dict[str, Any]) -> b
     return bool(case["has_eligible_replicas"] and removed & candidates)
 
 
+def elects_a_removed_leader(case: dict[str, Any], fields: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Return whether Apache Kafka elects the last leader, which is no replica any more."""
+    last = case["partition"]["last_known_elr"]
+    replicas = fields.get("replicas", case["partition"]["replicas"])
+    return case["has_eligible_replicas"] and last == [expected.get("leader")] and last[0] not in replicas
+
+
 def readable(field: str, value: Any) -> Any:
     if field == "directories":
         return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in value]
@@ -132,10 +144,10 @@ def test_changes_are_those_of_kafka(java: JavaRunner) -> None:
     compared = 0
     for case, line in zip(asked, done.stdout.splitlines(), strict=True):
         found = ours(case)
-        if loses_an_eligible_replica(case, found):
+        expected = json.loads(line) or {}
+        if loses_an_eligible_replica(case, found) or elects_a_removed_leader(case, found, expected):
             continue
         compared += 1
-        expected = json.loads(line) or {}
         for name in ("topicId", "partitionId"):
             expected.pop(name, None)
         assert {camel(name): readable(name, value) for name, value in found.items()} == expected, case
