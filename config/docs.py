@@ -23,6 +23,7 @@ from .keys.node import NODE_KEYS
 from .keys.own import OWN_KEYS
 from .keys.replication import DYNAMIC_ONLY_KEYS, REPLICATION_KEYS
 from .keys.security import SECURITY_KEYS
+from .keys.tiered import TIERED_KEYS
 from .keys.transaction import TRANSACTION_KEYS
 from .keys.why_inert import ACTIVE_CONTROLLER, OF_ONE_NODE
 from .shipped import server_properties
@@ -38,7 +39,8 @@ SECTIONS: tuple[tuple[str, Iterable[ConfigKey]], ...] = (
     ("Groups and offsets", GROUP_COORDINATOR_KEYS),
     ("Transactions and share groups", TRANSACTION_KEYS),
     ("Security", SECURITY_KEYS),
-    ("Replication and tiered storage", REPLICATION_KEYS),
+    ("Replication", REPLICATION_KEYS),
+    ("Tiered storage", TIERED_KEYS),
     ("Dynamic only", DYNAMIC_ONLY_KEYS),
     ("Topics", TOPIC_KEYS.values()),
     ("Groups' own", GROUP_KEYS.values()),

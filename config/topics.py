@@ -90,7 +90,11 @@ def default_log_config(broker: Values) -> LogConfig:
     """Return the configuration of logs whose topic has none of its own."""
     validation = broker["pybroker.record.validation"] or "header"
     assert isinstance(validation, str)
-    return LogConfig(**_log_fields(broker_defaults(broker)), record_validation=validation)
+    return LogConfig(
+        **_log_fields(broker_defaults(broker)),
+        record_validation=validation,
+        remote_storage_system=bool(broker["remote.log.storage.system.enable"]),
+    )
 
 
 def override_log_config(defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str]) -> LogConfig:
@@ -127,10 +131,10 @@ def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], e
         if isinstance(value, Problem):
             raise ConfigError(value)
         values[key] = value
-    _check_combinations(values, texts)
+    _check_combinations(broker, values, texts)
 
 
-def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
+def _check_combinations(broker: Values, values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
     minimum, maximum = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     assert isinstance(minimum, int)
     assert isinstance(maximum, int)
@@ -139,7 +143,8 @@ def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, s
             f"conflict topic config setting min.compaction.lag.ms ({minimum}) > max.compaction.lag.ms ({maximum})"
         )
         raise ConfigError(rule(sentence, "min.compaction.lag.ms"))
-    if "remote.storage.enable" in texts and values["remote.storage.enable"]:
+    asked = "remote.storage.enable" in texts and values["remote.storage.enable"]
+    if asked and not broker["remote.log.storage.system.enable"]:
         sentence = (
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."

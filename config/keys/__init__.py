@@ -19,6 +19,7 @@ from .resources import CLIENT_METRICS_KEYS as _CLIENT_METRICS
 from .resources import GROUP_RESOURCE_KEYS
 from .resources import QUOTA_KEYS as _QUOTA
 from .security import SECURITY_KEYS
+from .tiered import TIERED_KEYS
 from .topic import LEGACY_TOPIC_KEYS as _LEGACY_TOPIC
 from .topic import TOPIC_KEYS as _TOPIC
 from .transaction import TRANSACTION_KEYS
@@ -31,6 +32,7 @@ BROKER_KEYS = table(
     TRANSACTION_KEYS,
     SECURITY_KEYS,
     REPLICATION_KEYS,
+    TIERED_KEYS,
     OWN_KEYS,
     LEGACY_KEYS,
     OLDEST_KEYS,

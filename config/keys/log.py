@@ -18,7 +18,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, OneOf, Range
-from .why_inert import ACTIVE_CONTROLLER, NOT_TIERED, OWN_CONTROLLER
+from .why_inert import ACTIVE_CONTROLLER, OWN_CONTROLLER
 
 ROLL = ("log.roll.ms", "log.roll.hours")
 JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
@@ -80,13 +80,13 @@ LOG_KEYS = (
         doc="Minutes for which records are kept, if log.retention.ms is not set."),
     ConfigKey("log.retention.ms", LONG, None, None, HIGH, CLUSTER_WIDE, family=RETENTION,
         doc="How long records are kept; -1: for ever."),
-    ConfigKey("log.local.retention.bytes", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("log.local.retention.bytes", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE,
         doc="Local size of a partition in tiered storage; -2: as the total retention."),
-    ConfigKey("log.local.retention.ms", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("log.local.retention.ms", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE,
         doc="How long records in tiered storage are also kept locally; -2: as the total retention."),
-    ConfigKey("log.remote.copy.lag.bytes", LONG, -1, Range(-1), MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("log.remote.copy.lag.bytes", LONG, -1, Range(-1), MEDIUM, CLUSTER_WIDE,
         doc="Bytes by which the copy to tiered storage may lag; -1: as log.local.retention.bytes."),
-    ConfigKey("log.remote.copy.lag.ms", LONG, 0, Range(-1), MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("log.remote.copy.lag.ms", LONG, 0, Range(-1), MEDIUM, CLUSTER_WIDE,
         doc="Time by which the copy to tiered storage may lag; 0: none, -1: as log.local.retention.ms."),
     ConfigKey("log.cleanup.policy", LIST, ("delete",), ListOf("compact", "delete"), MEDIUM, CLUSTER_WIDE,
         doc="Old segments are deleted, compacted by key, or both."),

@@ -6,7 +6,7 @@ The keys are in the order in which Kafka's tools print them, that of its hash ta
 from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, LOW, MEDIUM, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
 from .special import RELEASES, THROTTLED_REPLICAS
-from .why_inert import NOT_TIERED, ONE_REPLICA
+from .why_inert import ONE_REPLICA
 
 # fmt: off
 TOPIC_KEYS = (
@@ -15,24 +15,24 @@ TOPIC_KEYS = (
         synonyms=(("compression.type", 1),),
         doc="Compression of stored records; `producer`: as the producer sent them."),
     ConfigKey("remote.copy.lag.bytes", LONG, -1, Range(-1), MEDIUM, CLUSTER_WIDE,
-        synonyms=(("log.remote.copy.lag.bytes", 1),), inert=NOT_TIERED,
+        synonyms=(("log.remote.copy.lag.bytes", 1),),
         doc="Bytes by which the copy to tiered storage may lag; -1: as local.retention.bytes."),
-    ConfigKey("remote.log.delete.on.disable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("remote.log.delete.on.disable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
         doc="Delete the topic's segments in tiered storage when it is disabled for the topic."),
     ConfigKey("leader.replication.throttled.replicas", LIST, (), THROTTLED_REPLICAS, MEDIUM, CLUSTER_WIDE,
         inert=ONE_REPLICA,
         doc="Replicas throttled as leaders, as partition:broker; *: all."),
-    ConfigKey("remote.storage.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("remote.storage.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
         doc="Copy the topic to tiered storage."),
     ConfigKey("min.insync.replicas", INT, 1, Range(1), MEDIUM, CLUSTER_WIDE, synonyms=(("min.insync.replicas", 1),),
         doc="Number of replicas in sync that acks=all requires."),
     ConfigKey("segment.jitter.ms", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE,
         synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
         doc="Largest random time by which a segment is rolled early."),
-    ConfigKey("remote.log.copy.disable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, inert=NOT_TIERED,
+    ConfigKey("remote.log.copy.disable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
         doc="Stop copying to tiered storage. Copied segments stay readable."),
     ConfigKey("local.retention.ms", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE,
-        synonyms=(("log.local.retention.ms", 1),), inert=NOT_TIERED,
+        synonyms=(("log.local.retention.ms", 1),),
         doc="How long records in tiered storage are also kept locally; -2: as retention.ms."),
     ConfigKey("cleanup.policy", LIST, ("delete",), ListOf("compact", "delete"), MEDIUM, CLUSTER_WIDE,
         synonyms=(("log.cleanup.policy", 1),),
@@ -56,7 +56,7 @@ TOPIC_KEYS = (
         synonyms=(("compression.gzip.level", 1),),
         doc="Level of gzip, if compression.type is gzip."),
     ConfigKey("remote.copy.lag.ms", LONG, 0, Range(-1), MEDIUM, CLUSTER_WIDE,
-        synonyms=(("log.remote.copy.lag.ms", 1),), inert=NOT_TIERED,
+        synonyms=(("log.remote.copy.lag.ms", 1),),
         doc="Time by which the copy to tiered storage may lag; 0: none, -1: as local.retention.ms."),
     ConfigKey("flush.messages", LONG, LONG_MAX, Range(1), MEDIUM, CLUSTER_WIDE,
         synonyms=(("log.flush.interval.messages", 1),),
@@ -82,7 +82,7 @@ TOPIC_KEYS = (
         CLUSTER_WIDE, synonyms=(("log.message.timestamp.type", 1),),
         doc="Timestamps of records: the producer's (CreateTime) or the broker's (LogAppendTime)."),
     ConfigKey("local.retention.bytes", LONG, -2, Range(-2), MEDIUM, CLUSTER_WIDE,
-        synonyms=(("log.local.retention.bytes", 1),), inert=NOT_TIERED,
+        synonyms=(("log.local.retention.bytes", 1),),
         doc="Local size of a partition in tiered storage; -2: as retention.bytes."),
     ConfigKey("preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, synonyms=(("log.preallocate", 1),),
         doc="Allocate the whole size of a new segment on disk."),

@@ -2,7 +2,8 @@
 
 NO_ZOOKEEPER = "metadata is stored in __cluster_metadata, not in ZooKeeper"
 ONE_REPLICA = "partitions have one replica"
-NOT_TIERED = "tiered storage is not supported"
+NO_LATE_FOLLOWERS = "a new follower begins at the first offset that its leader has on disk"
+NO_JAVA_CLASSES = "Java classes are not loaded"
 OWN_CONTROLLER = "the broker is its own controller"
 NO_OTHER_BROKERS = "the broker does not connect to other brokers"
 NO_JVM = "it configures the Java virtual machine"

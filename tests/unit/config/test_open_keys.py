@@ -14,7 +14,7 @@ from config.resources import GROUP_LIMITS
 
 ROOT = Path(__file__).parents[3]
 OPEN_KEYS = Path(__file__).with_name("open_keys.txt")
-ROOMS = ("broker", "config", "controller", "coordinator", "runtime", "storage")
+ROOMS = ("broker", "config", "controller", "coordinator", "remote", "runtime", "storage", "tiered")
 TABLES = tuple(
     f"config/{name}"
     for name in (

@@ -14,15 +14,9 @@ NO_EFFECT_ON_LOGS = {
     "errors.deadletterqueue.group.enable",
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
-    "local.retention.bytes",
-    "local.retention.ms",
-    "remote.copy.lag.bytes",
-    "remote.copy.lag.ms",
-    "remote.log.copy.disable",
     "remote.log.delete.on.disable",
-    "remote.storage.enable",
 }
-"""Keys of replication, tiered storage and dead-letter queues."""
+"""Keys of replication and dead-letter queues, and one that counts when tiered storage is turned off."""
 
 HOLDABLE = [row for row in TOPIC_KEYS.values() if row.name not in NO_EFFECT_ON_LOGS]
 
@@ -224,3 +218,11 @@ def test_invalid_declared_topics(text: str) -> None:
     problem = str(refused.value.problems[0])
     assert problem.startswith("--override: pybroker.topics=")
     assert "allowed: name:partitions" in problem
+
+
+def test_tiered_topics_need_the_system() -> None:
+    """remote.storage.enable has an effect only with remote.log.storage.system.enable of the broker (KIP-405)."""
+    topic = {"remote.storage.enable": "true"}
+
+    assert load(overrides={"remote.log.storage.system.enable": "true"}).log_config(topic).tiered
+    assert not load().log_config(topic).tiered
