@@ -11,11 +11,13 @@ in its custom metadata, as tagged fields; then they are valid instead of this st
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 
 from protocol.error_codes import ProtocolError
 from protocol.id_text import id_text
-from protocol.primitives import read_unsigned_varint
+from protocol.primitives import read_unsigned_varint, unsigned_varint
+from remote.aiven_settings import CUSTOM_FIELDS
 from remote.errors import Damaged
 from remote.manifest import Manifest, decode_manifest, encode_manifest, indexes_object
 from remote.segment_files import IndexKind, SegmentFiles
@@ -25,8 +27,8 @@ from tiered.segment import RemoteSegment
 
 LOG, INDEXES, MANIFEST = "log", "indexes", "rsm-manifest"
 DEFAULT_CHUNK_BYTES = 4 << 20
-#: Tags of the custom metadata (SegmentCustomMetadataField). Tag 0 is the size of all objects.
-_PREFIX_TAG, _KEY_TAG = 1, 2
+#: Tags of the custom metadata (SegmentCustomMetadataField): the size of all objects, and where they are.
+_SIZE_TAG, _PREFIX_TAG, _KEY_TAG = 0, 1, 2
 #: Manifests that are kept in memory, some 500 bytes each.
 _KEPT_MANIFESTS = 2048
 
@@ -34,17 +36,23 @@ _KEPT_MANIFESTS = 2048
 class AivenLayout:
     """Segments in the layout of Aiven's plugin, below a prefix that is empty or ends as the user likes."""
 
-    def __init__(self, store: Store, prefix: str = "", chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> None:
+    def __init__(
+        self,
+        store: Store,
+        prefix: str = "",
+        chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+        custom_fields: Sequence[str] = (),
+    ) -> None:
         self._store = store
         self._prefix = prefix
         self._chunk_bytes = chunk_bytes
+        self._custom_tags = sorted(CUSTOM_FIELDS.index(name) for name in custom_fields)
         self._lock = Lock()
         self._manifests: OrderedDict[str, Manifest] = OrderedDict()
 
     def key_of(self, partition: TopicIdPartition, segment: RemoteSegment, suffix: str) -> str:
         """Return the key of one object of the segment. Raises Damaged if its custom metadata cannot be read."""
-        folder = f"{partition.topic}-{id_text(partition.topic_id)}/{partition.partition}"
-        main = f"{folder}/{segment.start_offset:020}-{id_text(segment.id)}"
+        main = _main_key(partition, segment)
         try:
             noted = _tagged_texts(segment.custom or b"\0")
         except (ProtocolError, UnicodeDecodeError) as error:
@@ -52,13 +60,20 @@ class AivenLayout:
         return f"{noted.get(_PREFIX_TAG, self._prefix)}{noted.get(_KEY_TAG, main)}.{suffix}"
 
     def copy(self, partition: TopicIdPartition, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
-        """Store records, indexes and manifest, in this order."""
+        """Store records, indexes and manifest, in this order. Returns the wanted fields as custom metadata."""
         self._store.put(self.key_of(partition, segment, LOG), files.log)
         content, parts = indexes_object(files)
         self._store.put(self.key_of(partition, segment, INDEXES), content)
         manifest = encode_manifest(partition, segment, parts, self._chunk_bytes)
         self._store.put(self.key_of(partition, segment, MANIFEST), manifest)
-        return None
+        if not self._custom_tags:
+            return None
+        fields = {
+            _SIZE_TAG: _varlong(files.log.size_bytes + len(content) + len(manifest)),
+            _PREFIX_TAG: _text(self._prefix),
+            _KEY_TAG: _text(_main_key(partition, segment)),
+        }
+        return _tagged({tag: fields[tag] for tag in self._custom_tags})
 
     def read(self, partition: TopicIdPartition, segment: RemoteSegment, start: int, size_bytes: int) -> bytes:
         """Return bytes of `.log`, after a look at the manifest."""
@@ -80,6 +95,9 @@ class AivenLayout:
         self._store.delete([manifest])
         self._store.delete([self.key_of(partition, segment, suffix) for suffix in (LOG, INDEXES)])
 
+    def close(self) -> None:
+        """Do nothing: the store has no state to end."""
+
     def _manifest(self, partition: TopicIdPartition, segment: RemoteSegment) -> Manifest:
         key = self.key_of(partition, segment, MANIFEST)
         with self._lock:
@@ -93,6 +111,28 @@ class AivenLayout:
                 if len(self._manifests) > _KEPT_MANIFESTS:
                     self._manifests.popitem(last=False)
         return manifest
+
+
+def _main_key(partition: TopicIdPartition, segment: RemoteSegment) -> str:
+    """Return a key without prefix and suffix."""
+    folder = f"{partition.topic}-{id_text(partition.topic_id)}/{partition.partition}"
+    return f"{folder}/{segment.start_offset:020}-{id_text(segment.id)}"
+
+
+def _tagged(fields: dict[int, bytes]) -> bytes:
+    """Return tagged fields, by ascending tags."""
+    parts = [unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in fields.items()]
+    return unsigned_varint(len(parts)) + b"".join(parts)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return unsigned_varint(len(data) + 1) + data
+
+
+def _varlong(value: int) -> bytes:
+    """Return a number that is not negative as Kafka's VARLONG, which has the sign in the lowest bit."""
+    return unsigned_varint(value << 1)
 
 
 def _tagged_texts(data: bytes) -> dict[int, str]:

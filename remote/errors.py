@@ -1,6 +1,18 @@
-"""Errors of remote storage. Each one names the object; none has credentials in its text."""
+"""Errors of remote storage. Each one names the object or the setting; none has credentials in its text."""
 
 from __future__ import annotations
+
+
+class SettingError(Exception):
+    """A setting of the storage cannot be used; the text is one line. `value` is None if there is none, or a secret."""
+
+    def __init__(self, key: str, value: str | None, reason: str, allowed: str = "") -> None:
+        self.key = key
+        self.value = value
+        self.reason = reason
+        self.allowed = allowed
+        what = key if value is None else f"{key}={value}"
+        super().__init__(f"{what}: {reason}" + (f"; allowed: {allowed}" if allowed else ""))
 
 
 class RemoteStorageError(Exception):

@@ -23,3 +23,6 @@ class Layout(Protocol):
 
     def delete(self, partition: TopicIdPartition, segment: RemoteSegment) -> None:
         """Delete all that `copy` has or may have stored."""
+
+    def close(self) -> None:
+        """Stop using the store. Nothing else is called afterwards."""

@@ -34,8 +34,11 @@ def key_of(partition: TopicIdPartition, segment: RemoteSegment, suffix: str) -> 
 class LocalTieredLayout:
     """Segments in the layout of LocalTieredStorage."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, deletes_on_close: bool = False, may_delete: bool = True) -> None:
+        """With `may_delete` false `delete` does nothing, as with Kafka's `delete.enable`."""
         self._store = store
+        self._deletes_on_close = deletes_on_close
+        self._may_delete = may_delete
 
     def copy(self, partition: TopicIdPartition, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
         """Store the indexes, then the records."""
@@ -61,4 +64,11 @@ class LocalTieredLayout:
 
     def delete(self, partition: TopicIdPartition, segment: RemoteSegment) -> None:
         """Delete all files of the segment."""
+        if not self._may_delete:
+            return
         self._store.delete([key_of(partition, segment, suffix) for suffix in (_LOG, *_SUFFIXES.values())])
+
+    def close(self) -> None:
+        """Delete everything if Kafka's `delete.on.close` is set: a setting for tests."""
+        if self._deletes_on_close:
+            self._store.delete([each.key for each in list(self._store.list(f"{FOLDER}/"))])

@@ -27,7 +27,7 @@ _RETRIES: dict[str, Any] = {
 _CONNECT_SECONDS = 5
 #: An object of this size or more is stored in parts; a smaller one is faster in one request.
 _MULTIPART_BYTES = 64 << 20
-_PART_BYTES = 16 << 20
+_PART_BYTES = 25 << 20
 _MOST_PARTS_AT_ONCE = 4
 _ERRORS: tuple[tuple[type[Exception], type[RemoteStorageError]], ...] = (
     (FileNotFoundError, Absent),
@@ -46,11 +46,23 @@ class ObjectStore:
     one request. Raises ValueError for a setting that the library does not know.
     """
 
-    def __init__(self, url: str, settings: Mapping[str, str] | None = None, timeout_s: float = 30) -> None:
+    def __init__(
+        self,
+        url: str,
+        settings: Mapping[str, str] | None = None,
+        timeout_s: float = 30,
+        *,
+        part_bytes: int = _PART_BYTES,
+        storage_class: str | None = None,
+        checks_certificates: bool = True,
+    ) -> None:
+        self._part_bytes = part_bytes
+        self._attributes: Any = {"Storage-Class": storage_class} if storage_class else None
         options: dict[str, Any] = {
             "timeout": timedelta(seconds=timeout_s),
             "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
             "allow_http": True,
+            "allow_invalid_certificates": not checks_certificates,
         }
         retries = None if url.startswith(("file:", "memory:")) else _RETRIES
         try:
@@ -62,13 +74,16 @@ class ObjectStore:
         """Store an object, in parts if it is large."""
         try:
             if isinstance(content, bytes):
-                obstore.put(self._store, key, content, mode="create", use_multipart=False)
+                self._put_whole(key, content)
             elif content.size_bytes < _MULTIPART_BYTES:
-                obstore.put(self._store, key, _first_bytes(content), mode="create", use_multipart=False)
+                self._put_whole(key, _first_bytes(content))
             else:
                 self._put_in_parts(key, content)
         except Exception as error:
             raise _reported(key, error) from error
+
+    def _put_whole(self, key: str, content: bytes) -> None:
+        obstore.put(self._store, key, content, mode="create", use_multipart=False, attributes=self._attributes)
 
     def _put_in_parts(self, key: str, source: Source) -> None:
         if Path(source.path).stat().st_size != source.size_bytes:
@@ -78,7 +93,8 @@ class ObjectStore:
             key,
             Path(source.path),
             use_multipart=True,
-            chunk_size=_PART_BYTES,
+            attributes=self._attributes,
+            chunk_size=self._part_bytes,
             max_concurrency=_MOST_PARTS_AT_ONCE,
         )
 

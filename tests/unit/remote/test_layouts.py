@@ -146,3 +146,16 @@ def test_nothing_is_left_of_a_deleted_segment(tmp_path: Path) -> None:
     assert [
         path.name for path in (tmp_path / "store").iterdir() if path.name != "log.dirs" and any(path.iterdir())
     ] == []
+
+
+def test_custom_metadata_has_the_fields_that_are_wanted(tmp_path: Path) -> None:
+    """The bytes are those of Kafka's tagged fields; an object that was stored with a prefix is found by them."""
+    copy = next(copied_segments(AIVEN))
+    files = SegmentFiles(Source(__file__, 3), b"1", b"2", b"3", b"4")
+    store = DirectoryStore(str(tmp_path))
+    custom = AivenLayout(store, "one/", 10, ("OBJECT_PREFIX", "REMOTE_SIZE")).copy(*copy, files)
+    stored = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert custom == b"\x02\x00\x02" + bytes((stored * 2 & 0x7F | 0x80, stored * 2 >> 7)) + b"\x01\x05\x05one/"
+    every = AivenLayout(store, "two/", 10, ("OBJECT_KEY", "OBJECT_PREFIX")).copy(*copy, files)
+    elsewhere = AivenLayout(store, "three/").key_of(copy.partition, copy.segment._replace(custom=every), "log")
+    assert elsewhere == AivenLayout(store, "two/").key_of(*copy, "log")
