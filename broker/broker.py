@@ -42,7 +42,7 @@ from broker.requests.broker_identity import BrokerIdentity
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
-from broker.service_wiring import process_services, share_services
+from broker.service_wiring import process_services, share_services, tier_of
 from broker.services import MainServices, MemberServices, Services, ServiceTable, ShareServices
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.share.dead_letters import LetterCounts
-    from broker.coordinators.share.own_appends import OwnAppends, PartitionAppends
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import PartitionMarkers
     from broker.coordinators.transaction.verifier import TransactionVerifier
@@ -74,7 +73,9 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
+    from broker.replicas.own_appends import OwnAppends, PartitionAppends
     from broker.startup.opened_data import OpenedData
+    from broker.tiering.tier import Tier
     from controller.quorum import FeatureSource
 
 log = logging.getLogger(__name__)
@@ -153,6 +154,8 @@ class Broker(ABC):
         #: By share group; of those with a dead-letter queue.
         self.dead_letter_counts: dict[str, LetterCounts] = {}
         self.endpoint: Endpoint | None = None
+        #: None without remote.log.storage.system.enable.
+        self.tier: Tier | None = None
         self._data: OpenedData | None = None
         self._stopping = False
 
@@ -176,10 +179,13 @@ class Broker(ABC):
         try:
             self._data = await self._load_data()
             self._wire()
+            self.tier = tier_of(self)
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
             self.services = process_services(self, self._endpoints())
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
             await self._open(listeners)
+            if self.tier is not None:
+                self.tier.start()
             self.loop_watch.start()
             self.state = BrokerState.RUNNING
         except BaseException as error:
@@ -226,7 +232,7 @@ class Broker(ABC):
     @cached_property
     def partition_appends(self) -> PartitionAppends:
         """Appends of the broker's own batches to its own partitions; few brokers need it."""
-        from broker.coordinators.share.own_appends import PartitionAppends
+        from broker.replicas.own_appends import PartitionAppends
 
         return PartitionAppends(self.partitions, self.appends, self.durability, self.clock)
 
@@ -338,6 +344,8 @@ class Broker(ABC):
 
     async def _close_data(self, data: OpenedData) -> None:
         self._stopping = True
+        if self.tier is not None:
+            await self.tier.close()
         if hasattr(self, "moves"):  # the last of these parts
             self.publisher.close()
             self.cleaner.close()

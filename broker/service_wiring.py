@@ -11,23 +11,27 @@ from broker.replicas.fetch_attempt import FetchAttempt, FetchServices
 from broker.services import Services, ShareServices
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from broker.access.authorization.guard import Guard
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.share.dead_letters import DeadLetterWriter, LetterCounts
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.coordinators.transaction.verifier import TransactionVerifier
+    from broker.maintenance.log_scheduler import Background
     from broker.maintenance.replica_moves import ReplicaMoves
     from broker.metadata_cache import MetadataCache
     from broker.replicas.append_scheduler import AppendScheduler
     from broker.replicas.durability import Durability
     from broker.replicas.fetch_session import FetchSessions
+    from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
+    from broker.tiering.tier import Tier
     from config import BrokerConfig
     from controller.quorum import FeatureSource
     from runtime.clock import Clock
@@ -110,6 +114,47 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         fetch_sessions=parts.fetch_sessions,
         fetch_services=fetches,
         time_look_ups=parts.time_look_ups,
+    )
+
+
+class TieredParts(Protocol):
+    """The parts of a process that tiered storage uses."""
+
+    config: BrokerConfig
+    loop: AbstractEventLoop
+    clock: Clock
+    timers: Timers
+    metadata: MetadataCache
+    topics: AutomaticTopics
+    partitions: Partitions
+    logs: LogManager
+    background: Background
+
+    @property
+    def own_appends(self) -> OwnAppends:
+        """Appends to the partitions of all brokers."""
+
+
+def tier_of(parts: TieredParts) -> Tier | None:
+    """Return the tier of a process; None without remote.log.storage.system.enable. Raises CannotStart."""
+    if not parts.config.get_bool("remote.log.storage.system.enable"):
+        return None
+    from broker.tiering.services import TierServices  # few brokers have a tier
+    from broker.tiering.wiring import make_tier
+
+    return make_tier(
+        TierServices(
+            config=parts.config,
+            loop=parts.loop,
+            clock=parts.clock,
+            timers=parts.timers,
+            metadata=parts.metadata,
+            topics=parts.topics,
+            partitions=parts.partitions,
+            logs=parts.logs,
+            background=parts.background,
+            appends=parts.own_appends,
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config import BrokerConfig
 from metadata.create_topics import NewTopic
-from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from metadata.topic_names import CONSUMER_OFFSETS, REMOTE_LOG_METADATA, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 
 def creatable_topic(config: BrokerConfig, name: str, brokers: int) -> NewTopic:
@@ -51,4 +51,27 @@ def creatable_topic(config: BrokerConfig, name: str, brokers: int) -> NewTopic:
                 "retention.ms": "-1",
             },
         )
+    if name == REMOTE_LOG_METADATA and config.get_bool("remote.log.storage.system.enable"):
+        return _remote_log_metadata(config, brokers)
     return NewTopic(name)
+
+
+def _remote_log_metadata(config: BrokerConfig, brokers: int) -> NewTopic:
+    """Return the topic that Kafka's TopicBasedRemoteLogMetadataManager creates, by the keys of that class."""
+    prefix = config.get_str("remote.log.metadata.manager.impl.prefix")
+    texts = config.originals()
+
+    def value_of(key: str, default: int) -> int:
+        return int(texts.get(f"{prefix}remote.log.metadata.topic.{key}", default))
+
+    return NewTopic(
+        REMOTE_LOG_METADATA,
+        value_of("num.partitions", 50),
+        value_of("replication.factor", min(3, brokers)),
+        configs={
+            "cleanup.policy": "delete",
+            "retention.ms": str(value_of("retention.ms", -1)),
+            "remote.storage.enable": "false",
+            "min.insync.replicas": str(value_of("min.isr", min(2, brokers))),
+        },
+    )

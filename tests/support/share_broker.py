@@ -6,8 +6,8 @@ from typing import Any
 
 from broker.coordinators.share.coordinator import ShareCoordinator
 from broker.coordinators.share.dead_letters import DeadLetterServices, DeadLetterWriter, LetterCounts
-from broker.coordinators.share.own_appends import PartitionAppends
 from broker.coordinators.share.partitions import SharePartitions
+from broker.replicas.own_appends import PartitionAppends
 from broker.requests.dispatcher import RequestContext
 from protocol.schema import Api, Struct
 from tests.support.data_client import batch

@@ -21,8 +21,8 @@ from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.metadata_cache import MetadataCache
+    from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partition import Partition
     from config import BrokerConfig
     from protocol.records.record import Record

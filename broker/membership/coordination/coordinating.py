@@ -27,9 +27,9 @@ from protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupController
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.membership.peers import Peers
+    from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partition import Partition
     from broker.requests.served_api import ServedApi
     from broker.services import ShareServices

@@ -11,8 +11,8 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.coordinators.share.own_appends import OwnAppends
     from broker.membership.coordination.peer_requests import BrokerRequests
+    from broker.replicas.own_appends import OwnAppends
     from metadata.image import MetadataImage, TopicImage
     from protocol.client_session import Response
 

@@ -13,7 +13,7 @@ import broker.coordinators.share.requests, broker.coordinators.share.coordinator
 from broker.requests.served_api import discover
 for row in discover().values():
     row.load()
-rooms = ("broker.coordinators.share.dead_letter", "broker.coordinators.share.own_appends")
+rooms = ("broker.coordinators.share.dead_letter", "broker.replicas.own_appends")
 print([name for name in sys.modules if name.startswith(rooms)])
 """
 

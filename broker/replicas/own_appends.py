@@ -1,4 +1,4 @@
-"""Append batches that the broker itself writes to clients' topics: the records of dead-letter queues."""
+"""Append batches that the broker itself writes to topics: dead letters, and metadata of remote segments."""
 
 from __future__ import annotations
 

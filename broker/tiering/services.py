@@ -1,0 +1,33 @@
+"""The services of the process that the tier uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from broker.automatic_topics import AutomaticTopics
+    from broker.maintenance.log_scheduler import Background
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.own_appends import OwnAppends
+    from broker.replicas.partitions import Partitions
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
+
+
+class TierServices(NamedTuple):
+    """What the parts of the tier have in common."""
+
+    config: BrokerConfig
+    loop: AbstractEventLoop
+    clock: Clock
+    timers: Timers
+    metadata: MetadataCache
+    topics: AutomaticTopics
+    partitions: Partitions
+    logs: LogManager
+    background: Background
+    appends: OwnAppends
