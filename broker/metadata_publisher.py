@@ -157,7 +157,7 @@ class MetadataPublisher:
             deferred.resolve(None)
 
     def _log_config(self, topic: TopicImage) -> LogConfig:
-        return self._config.log_config(self._cache.image.topic_config(topic.name))
+        return self._config.log_config(self._cache.image.topic_config(topic.name), topic.name)
 
     def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
         """Host a partition if its replica is here; it is offline if its disk does not work.

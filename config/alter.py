@@ -306,7 +306,7 @@ def _check(
         elif kind == ResourceType.TOPIC:
             _check_topic_name(name)
             given = {key: value for key, value in changes.items() if value is not None}
-            config.validate_topic_config(given, {key: text for key, text in merged.items() if key not in given})
+            config.validate_topic_config(given, current, {key for key, value in changes.items() if value is None})
             if image.topic(name) is None:
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif kind == ResourceType.GROUP:

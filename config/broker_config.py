@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -213,8 +213,11 @@ class BrokerConfig:
 
     # ---- topics
 
-    def log_config(self, topic_overrides: Mapping[str, str] = NOTHING) -> LogConfig:
-        """Return the configuration of a topic's logs: its own values, else the broker's."""
+    def log_config(self, topic_overrides: Mapping[str, str] = NOTHING, topic: str = "") -> LogConfig:
+        """Return the configuration of a topic's logs: its own values, else the broker's.
+
+        Some `topic`s of the broker's own are never in tiered storage.
+        """
         from .topics import default_log_config, known_keys, override_log_config
 
         if self._log_defaults is None:
@@ -222,7 +225,7 @@ class BrokerConfig:
         if not topic_overrides:
             return self._log_defaults
         self._warn_about_earlier_keys(topic_overrides)
-        return override_log_config(self._log_defaults, known_keys(self._values), topic_overrides)
+        return override_log_config(self._log_defaults, known_keys(self._values), topic_overrides, topic)
 
     def _warn_about_earlier_keys(self, topic_overrides: Mapping[str, str]) -> None:
         """Warn about topic keys of earlier versions, once per key."""
@@ -230,14 +233,19 @@ class BrokerConfig:
             self._logged_keys.add(key)
             log.warning("%s is a topic key of earlier versions, which Apache Kafka 4 ignores", key)
 
-    def validate_topic_config(self, overrides: Mapping[str, str | None], existing: Mapping[str, str] = NOTHING) -> None:
-        """Raise ConfigError unless these values are valid for a topic with these existing ones.
+    def validate_topic_config(
+        self,
+        overrides: Mapping[str, str | None],
+        former: Mapping[str, str] = NOTHING,
+        removed: Collection[str] = (),
+    ) -> None:
+        """Raise ConfigError unless a topic with the configuration `former` may get these values and lose `removed` keys.
 
         None as a value is invalid.
         """
         from .topics import validate_topic_config
 
-        validate_topic_config(self._values, overrides, existing)
+        validate_topic_config(self._values, overrides, former, removed)
 
     @property
     def topic_defaults_keys(self) -> frozenset[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 
-from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS, collision_problem, name_problem
+from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS, NEVER_TIERED, collision_problem, name_problem
 from storage.log_config import LogConfig
 
 from .combinations import retention_ms, roll_jitter_ms, roll_ms
 from .errors import ConfigError, Problem, UnknownKeyError, rule
 from .key import ConfigKey, KeyTable
 from .keys import LEGACY_TOPIC_KEYS, TOPIC_KEYS
+from .tiered_topics import problems as tiered_problems
 from .values import ConfigValue
 
 Values: TypeAlias = Mapping[str, ConfigValue]
@@ -23,6 +24,7 @@ Values: TypeAlias = Mapping[str, ConfigValue]
 
 UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
 """segment.bytes without its lower limit; it wins over segment.bytes."""
+SYSTEM = "remote.log.storage.system.enable"
 _ALL_KEYS = {**TOPIC_KEYS, **LEGACY_TOPIC_KEYS}
 _FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in _ALL_KEYS}
 """The fields of LogConfig that are topic keys with underscores, and their keys."""
@@ -93,13 +95,17 @@ def default_log_config(broker: Values) -> LogConfig:
     return LogConfig(
         **_log_fields(broker_defaults(broker)),
         record_validation=validation,
-        remote_storage_system=bool(broker["remote.log.storage.system.enable"]),
+        remote_storage_system=bool(broker[SYSTEM]),
     )
 
 
-def override_log_config(defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str]) -> LogConfig:
-    """Return the configuration of the logs of a topic with these overrides, of which only `keys` count."""
+def override_log_config(
+    defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str], topic: str = ""
+) -> LogConfig:
+    """Return the configuration of the logs of `topic` with these overrides, of which only `keys` count."""
     values = readable(keys, overrides)
+    if topic in NEVER_TIERED:
+        values.pop("remote.storage.enable", None)
     return replace(defaults, **_log_fields(values)) if values else defaults
 
 
@@ -113,8 +119,16 @@ def _log_fields(values: Mapping[str, ConfigValue]) -> dict[str, Any]:
     return chosen
 
 
-def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], existing: Mapping[str, str]) -> None:
-    """Raise ConfigError as Kafka 4.3's LogConfig does, in its order: nulls, unknown keys, values, combinations."""
+def validate_topic_config(
+    broker: Values,
+    overrides: Mapping[str, str | None],
+    former: Mapping[str, str],
+    removed: Collection[str] = (),
+) -> None:
+    """Raise ConfigError as Kafka 4.4's LogConfig does, in its order: nulls, unknown keys, values, combinations.
+
+    `former` is the topic's configuration before the change, in which `overrides` are set and `removed` keys removed.
+    """
     nulls = sorted(key for key, text in overrides.items() if text is None)
     if nulls:
         raise ConfigError(rule(f"Null value not supported for topic configs: {','.join(nulls)}", nulls[0]))
@@ -125,16 +139,20 @@ def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], e
             reason = "a topic key of earlier versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
             sentence = f"Unknown topic config name: {key}"
             raise UnknownKeyError(Problem(key, None, reason, "keys of topics", sentence=sentence))
-    values = topic_values(broker, {key: text for key, text in existing.items() if key not in texts})
+    values = topic_values(
+        broker, {key: text for key, text in former.items() if key not in texts and key not in removed}
+    )
     for key, text in texts.items():
         value = keys[key].read(text)
         if isinstance(value, Problem):
             raise ConfigError(value)
         values[key] = value
-    _check_combinations(broker, values, texts)
+    _check_lags(values)
+    for problem in tiered_problems(values, former, has_system=bool(broker[SYSTEM])):
+        raise ConfigError(problem)
 
 
-def _check_combinations(broker: Values, values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
+def _check_lags(values: Mapping[str, ConfigValue]) -> None:
     minimum, maximum = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     assert isinstance(minimum, int)
     assert isinstance(maximum, int)
@@ -143,13 +161,6 @@ def _check_combinations(broker: Values, values: Mapping[str, ConfigValue], texts
             f"conflict topic config setting min.compaction.lag.ms ({minimum}) > max.compaction.lag.ms ({maximum})"
         )
         raise ConfigError(rule(sentence, "min.compaction.lag.ms"))
-    asked = "remote.storage.enable" in texts and values["remote.storage.enable"]
-    if asked and not broker["remote.log.storage.system.enable"]:
-        sentence = (
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
-        raise ConfigError(rule(sentence, "remote.storage.enable"))
 
 
 def declared_topics(broker: Values) -> tuple[DeclaredTopic, ...]:

@@ -19,6 +19,8 @@ REMOTE_LOG_METADATA = "__remote_log_metadata"
 CLUSTER_METADATA = "__cluster_metadata"
 
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
+#: Topics that stay on disk, whatever their configuration says.
+NEVER_TIERED = INTERNAL_TOPICS | {REMOTE_LOG_METADATA, CLUSTER_METADATA}
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

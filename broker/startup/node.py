@@ -219,7 +219,7 @@ def load_logs(
     config.apply_dynamic(image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id)))
     logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
     logs.load(
-        lambda topic: config.log_config(image.topic_config(topic)),
+        lambda topic: config.log_config(image.topic_config(topic), topic),
         now_ms,
         _recovery(config) if in_processes else None,
         _places(image, config.node_id, directory_ids),

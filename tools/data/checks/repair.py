@@ -166,4 +166,4 @@ class Repair:
 
     def _log_config(self, topic: str) -> LogConfig:
         image = self._check.image
-        return self._config.log_config(image.topic_config(topic) if image is not None else {})
+        return self._config.log_config(image.topic_config(topic) if image is not None else {}, topic)
