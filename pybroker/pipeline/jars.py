@@ -26,7 +26,8 @@ _MAVEN_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVer
 _IVY_SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 <resolvers><ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>"""
 
-_IVY_MODULE = """<ivy-module version="2.0"><info organisation="pybroker" module="jars"/>
+_IVY_MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+<info organisation="pybroker" module="jars"/>
 <configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>"""
 
 
@@ -45,16 +46,20 @@ class JarsUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """The Maven coordinates of a jar; `sha256` in hex, None when it is not pinned."""
+    """The Maven coordinates of a jar; `sha256` in hex, None when it is not pinned.
+
+    `classifier` names another jar of the same artifact: `test` is that of its tests.
+    """
 
     group: str
     name: str
     version: str
     sha256: str | None = None
+    classifier: str = ""
 
     @property
     def file_name(self) -> str:
-        return f"{self.name}-{self.version}.jar"
+        return "-".join(filter(None, (self.name, self.version, self.classifier))) + ".jar"
 
 
 def cache_directory() -> Path:
@@ -128,7 +133,9 @@ def _maven_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) 
         else "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     )
     dependencies = "".join(
-        f"<dependency><groupId>{a.group}</groupId><artifactId>{a.name}</artifactId><version>{a.version}</version>{alone}</dependency>"
+        f"<dependency><groupId>{a.group}</groupId><artifactId>{a.name}</artifactId><version>{a.version}</version>"
+        + (f"<classifier>{a.classifier}</classifier>" if a.classifier else "")
+        + f"{alone}</dependency>"
         for a in artifacts
     )
     (into / "pom.xml").write_text(_MAVEN_PROJECT.format(dependencies=dependencies))
@@ -146,7 +153,7 @@ def _ivy_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) ->
         raise _ToolMissingError(str(error)) from error
     dependencies = "".join(
         f"<dependency org={quoteattr(a.group)} name={quoteattr(a.name)} rev={quoteattr(a.version)}"
-        f' transitive="{str(transitive).lower()}" conf="default->default"/>'
+        f' transitive="{str(transitive).lower()}" conf="default->default">{_ivy_artifact(a)}</dependency>'
         for a in artifacts
     )
     (into / "ivysettings.xml").write_text(_IVY_SETTINGS)
@@ -166,6 +173,14 @@ def _ivy_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) ->
         *(str(java.executable), *java.options, "-jar", str(ivy), *options),
         *("-retrieve", str(into / "jars" / "[artifact]-[revision](-[classifier]).[ext]")),
     ]
+
+
+def _ivy_artifact(artifact: Artifact) -> str:
+    """Return the element that selects the jar with the artifact's classifier; it has none by default."""
+    if not artifact.classifier:
+        return ""
+    named = f"name={quoteattr(artifact.name)} m:classifier={quoteattr(artifact.classifier)}"
+    return f'<artifact {named} type="jar" ext="jar"/>'
 
 
 def _check(directory: Path, artifacts: Sequence[Artifact]) -> None:

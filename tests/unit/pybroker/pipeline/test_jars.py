@@ -42,6 +42,17 @@ def test_jars_are_downloaded_once(cache: Path, tmp_path: Path, monkeypatch: pyte
     assert calls.read_text() == "x\n"
 
 
+def test_maven_and_ivy_select_a_classifier(tmp_path: Path) -> None:
+    """A jar of tests has the coordinates of its artifact, and a classifier."""
+    tests = Artifact("org.example", "thing", "1.0", classifier="test")
+    jars._maven_command([tests, PINNED], tmp_path, False)
+
+    assert tests.file_name == "thing-1.0-test.jar"
+    assert (tmp_path / "pom.xml").read_text().count("<classifier>test</classifier>") == 1
+    assert jars._ivy_artifact(tests) == '<artifact name="thing" m:classifier="test" type="jar" ext="jar"/>'
+    assert jars._ivy_artifact(PINNED) == ""
+
+
 def test_content_that_differs_from_its_pin_is_refused(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
