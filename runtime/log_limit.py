@@ -1,4 +1,4 @@
-"""A rate limit for log lines that clients can cause."""
+"""A rate limit for log lines that others can cause: clients, or another node that fails again and again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from collections.abc import Callable
 
 
 class LimitedLog:
-    """Logs warnings of one kind up to a number per second. The next line reports how many were left out."""
+    """Logs warnings of one kind, up to `lines` in `seconds`. The next line reports how many were left out."""
 
-    __slots__ = ("_began", "_left_out", "_log", "_monotonic", "_per_second", "_written")
+    __slots__ = ("_began", "_left_out", "_lines", "_log", "_monotonic", "_seconds", "_written")
 
     def __init__(
-        self, log: logging.Logger, per_second: int = 10, monotonic: Callable[[], float] = time.monotonic
+        self,
+        log: logging.Logger,
+        lines: int = 10,
+        seconds: float = 1,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
-        self._per_second = per_second
+        self._lines = lines
+        self._seconds = seconds
         self._monotonic = monotonic
         self._began = float("-inf")
         self._written = 0
@@ -25,10 +30,10 @@ class LimitedLog:
     def warning(self, message: str, *args: object) -> None:
         """Log a warning, or count it."""
         now = self._monotonic()
-        if now - self._began >= 1:
+        if now - self._began >= self._seconds:
             self._began = now
             self._written = 0
-        if self._written >= self._per_second:
+        if self._written >= self._lines:
             self._left_out += 1
             return
         self._written += 1

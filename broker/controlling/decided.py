@@ -10,7 +10,7 @@ from runtime.deferred import Deferred
 from runtime.log_limit import LimitedLog
 from storage.errors import StorageError
 
-_log = LimitedLog(logging.getLogger(__name__), per_second=1)
+_log = LimitedLog(logging.getLogger(__name__), lines=1)
 
 
 def decided(api: Api, answer: Deferred[Struct]) -> Deferred[Struct]:

@@ -28,9 +28,11 @@ from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.schema import Struct
 from replication.directory_assignments import DirectoryAssignments
 from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
 from runtime.timers import Timers
 
 log = logging.getLogger(__name__)
+_allocation_log = LimitedLog(log, lines=1, seconds=30)  # clients ask again
 
 _RETRY_MS = 500
 
@@ -113,7 +115,7 @@ class ActiveController:
         def first(answer: Struct) -> int:
             if answer.error_code != ErrorCode.NONE or answer.producer_id_len < count:
                 reason = error_text(answer.error_code)
-                log.warning("The controller allocated no block of %d producer ids: %s", count, reason)
+                _allocation_log.warning("The controller allocated no block of %d producer ids: %s", count, reason)
                 raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason)
             start: int = answer.producer_id_start
             return start

@@ -83,7 +83,7 @@ class EnvelopeForwarder:
         self._held = held
         self._queued = queued
         self._versions_of: Endpoint | None = None
-        self._log = LimitedLog(log, per_second=1)
+        self._log = LimitedLog(log, lines=1, seconds=30)  # each request is repeated
 
     def forward(self, connection: ClientConnection, frame: bytes, *, throttles: bool = True) -> Deferred[bytes]:
         """Forward a request of a connection's client, as `RequestForwarder.forward`."""
@@ -121,7 +121,7 @@ class EnvelopeForwarder:
             try:
                 response = done.result().fields
             except (OutboundError, ProtocolError) as error:
-                self._log.warning("A request could not be forwarded: %s", error)
+                self._log.warning("A client's request did not reach the controller: %s. It is repeated", error)
                 self._try_again(envelope, request, deadline_ms, answered)
                 return
             if response.error_code == ErrorCode.NOT_CONTROLLER:
@@ -163,7 +163,7 @@ class EnvelopeForwarder:
             try:
                 versions = SupportedVersions.from_response(done.result().fields)
             except (OutboundError, ProtocolError) as error:
-                log.info("The versions of the controller are unknown: %s", error)
+                self._log.warning("The versions of the controller are unknown: %s", error)
             else:
                 self._versions_of = endpoint
                 self._advertise(versions)

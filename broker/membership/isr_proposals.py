@@ -48,7 +48,7 @@ class IsrProposals:
         self._on_answer = on_answer
         self._retry: Timer | None = None
         self._is_closed = False
-        self._log = LimitedLog(log, per_second=1)
+        self._log = LimitedLog(log, lines=1, seconds=30)  # a proposal is repeated each _RETRY_MS
         #: Requests that failed, for metrics.
         self.failures = 0
 
@@ -82,7 +82,7 @@ class IsrProposals:
         try:
             answers = self._changes.answered(answered.result().fields)
         except (OutboundError, ProtocolError) as error:
-            self._log.warning("In-sync replicas cannot be changed at the moment: %s", error)
+            self._log.warning("The controller did not change in-sync replicas: %s. The request is repeated", error)
             self._changes.failed()
         if answers:
             self._send_next(0)

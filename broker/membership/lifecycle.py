@@ -18,11 +18,13 @@ from protocol.messages.broker_registration import BROKER_REGISTRATION
 from replication.lifecycle import BrokerLifecycle, LifecycleState, RegistrationRefused
 from runtime.clock import Clock
 from runtime.deferred import Deferred
-from runtime.log_limit import LimitedLog
+from runtime.outage_log import OutageLog
 from runtime.timers import Timer, Timers
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
+
+_SOURCE = "lifecycle"
 
 
 class MemberLifecycle:
@@ -32,6 +34,7 @@ class MemberLifecycle:
         leader: returns the address of the active controller.
         on_state: called after each change of the state.
         on_refused: called with a line when the controller will never accept this broker.
+        outage: logs requests that fail, here and in the metadata observer.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class MemberLifecycle:
         timers: Timers,
         on_state: Callable[[], None],
         on_refused: Callable[[str], None],
+        outage: OutageLog,
     ) -> None:
         self._lifecycle = lifecycle
         self._channel = channel
@@ -56,7 +60,7 @@ class MemberLifecycle:
         self._asked = ""
         self._found = leader()
         self._is_closed = False
-        self._log = LimitedLog(log, per_second=1)
+        self._outage = outage
         #: When the controller last accepted a request, by the monotonic clock.
         self.answered_ms = clock.monotonic_ms()
 
@@ -153,8 +157,9 @@ class MemberLifecycle:
             self._lifecycle.failed(now_ms, str(error))
         if self._lifecycle.last_error is None:
             self.answered_ms = now_ms
+            self._outage.worked(_SOURCE)
         else:
-            self._log.warning("The %s failed: %s", self._asked, self._lifecycle.last_error)
+            self._outage.failed(f"{self._asked}: {self._lifecycle.last_error}", _SOURCE)
         if self.state is not before:
             log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)
             self.on_state()

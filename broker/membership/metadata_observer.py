@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.membership.committed_metadata import CommittedMetadata
-from broker.membership.controllers import ControllerChannel
+from broker.membership.controllers import ControllerChannel, NoController
 from broker.network.outbound_errors import OutboundError
 from metadata.features import unsupported_level
 from metadata.replay import ReplayError
@@ -17,11 +17,13 @@ from protocol.records.errors import RecordsError
 from replication.observing import CannotObserve, Endpoint, Observer
 from runtime.clock import Clock
 from runtime.deferred import Deferred
-from runtime.log_limit import LimitedLog
+from runtime.outage_log import OutageLog
 from runtime.timers import Timer, Timers
 from storage.errors import StorageError
 
 log = logging.getLogger(__name__)
+
+_SOURCE = "metadata"
 
 
 class FollowedMetadata(Protocol):
@@ -60,6 +62,7 @@ class MetadataObserver:
     Args:
         on_change: called after each response, when the leader, the high watermark or the image may have changed.
         on_fatal: called with a line when the log cannot be followed any more.
+        outage: logs requests that fail, here and in the lifecycle.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class MetadataObserver:
         timers: Timers,
         on_change: Callable[[], None],
         on_fatal: Callable[[str], None],
+        outage: OutageLog,
     ) -> None:
         self.last_error: str | None = None
         self._observer = observer
@@ -83,7 +87,7 @@ class MetadataObserver:
         self._timer: Timer | None = None
         self._is_closed = False
         self._logged_epoch = -1
-        self._log = LimitedLog(log, per_second=1)
+        self._outage = outage
 
     @property
     def leader(self) -> Endpoint | None:
@@ -156,11 +160,16 @@ class MetadataObserver:
             return
         except (OutboundError, ProtocolError) as error:
             self.last_error = str(error)
-            self._log.warning("The metadata log is not followed at the moment: %s", error)
             self._observer.failed(now_ms)
+            self._outage.failed(f"metadata: {error}", _SOURCE)
         except (StorageError, OSError) as error:
             self._fail(f"the metadata log cannot be written: {error}")
             return
+        else:
+            if self._observer.endpoint is None:
+                self._outage.failed(f"metadata: {NoController()}", _SOURCE)
+            elif self._outage.lasts:
+                self._outage.worked(_SOURCE)
         self._log_leader()
         self.apply()
         self._store_leader()

@@ -28,6 +28,7 @@ from protocol.records.control import control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
 from replication.followed_log import DamagedRecords, EpochEnd
+from runtime.log_limit import LimitedLog
 from storage.errors import AppendRefused, CorruptFile
 from storage.log.partition_log import PartitionLog
 from storage.log.truncation import empty_log, truncate_log
@@ -61,6 +62,7 @@ class ObservedMetadataLog:
         self.bytes_since_snapshot = 0
         self.on_snapshot: Callable[[Snapshot, int], None] = lambda snapshot, end_offset: None
         self._now_ms = now_ms
+        self._damage_log = LimitedLog(log, lines=1, seconds=30)  # the same records are fetched again
         self._stored_leader: tuple[int, int] | None = None
         self._fs = partition_log.directory.fs
 
@@ -82,7 +84,7 @@ class ObservedMetadataLog:
         try:
             self.partition_log.append_replicated(records, now_ms=self._now_ms())
         except AppendRefused as error:
-            log.warning("The controller sent metadata that cannot be appended: %s", error)
+            self._damage_log.warning("The controller sent metadata that cannot be appended: %s", error)
             raise DamagedRecords from error
 
     def truncate(self, offset: int) -> None:
@@ -95,7 +97,7 @@ class ObservedMetadataLog:
         try:
             parsed = parse_snapshot(snapshot, f"{path}/{snapshot_id.file_name}")
         except (CorruptFile, ProtocolError, RecordsError) as error:
-            log.warning("The controller sent a damaged snapshot: %s", error)
+            self._damage_log.warning("The controller sent a damaged snapshot: %s", error)
             raise DamagedRecords from error
         former = [each for each in snapshots_in(self._fs, path) if each < snapshot_id]
         write_snapshot(self._fs, path, snapshot_id, snapshot)

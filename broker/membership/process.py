@@ -50,6 +50,7 @@ from controller.metadata_retention import MetadataRetention
 from replication.lifecycle import BrokerLifecycle, LifecycleState
 from replication.observing import Endpoint, Observer
 from runtime.deferred import outcome, settled
+from runtime.outage_log import OutageLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_ADVICE = "Check that a majority of the controllers runs, and that this broker reaches them"
 _SERVERS = "controller.quorum.bootstrap.servers"
 
 
@@ -117,6 +119,7 @@ class MemberProcess(CoordinatingMember):
 
     def _bind(self) -> list[Listener]:
         self._progress = Progress(self.loop)
+        self._outage = OutageLog(log, "Requests to the controllers", _ADVICE, self.clock.monotonic_ms)
         self._lift_bound = bound_start(self.config, self.timers, self._progress)
         self.console = bind_console(self.config)
         self._bound = bind_listeners(self.config, self.clock)
@@ -213,6 +216,7 @@ class MemberProcess(CoordinatingMember):
             self.timers,
             self._on_metadata,
             self._on_failure,
+            self._outage,
         )
         observer.start()
         await self._in_time(lambda: self._committed.is_current, lambda: observer.last_error)
@@ -231,6 +235,7 @@ class MemberProcess(CoordinatingMember):
             self.timers,
             self._progress.changed,
             self._on_failure,
+            self._outage,
         )
         self._lifecycle.note_applied(self._committed)
         self._lifecycle.start()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from protocol.schema import Struct
 
 log = logging.getLogger(__name__)
+_unreachable_log = LimitedLog(log, lines=1, seconds=30)  # while no controller answers, all topics fail
 automatic_log = LimitedLog(log)  # a client may request a topic that cannot be created any number of times
 
 
@@ -78,7 +79,7 @@ def log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
     try:
         results = created.result()
     except Exception as error:
-        automatic_log.warning("Cannot create a topic automatically: %s", error)
+        _unreachable_log.warning("Cannot create a topic automatically: %s", error)
         return
     for result in results:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

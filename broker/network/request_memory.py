@@ -71,7 +71,7 @@ class RequestMemory:
         self._beyond: LargeFrame | None = None  # may exceed the limit
         self._review_is_due = False
         self._rounds: TimerHandle | None = None
-        self._waiting_log = LimitedLog(log, per_second=1)
+        self._waiting_log = LimitedLog(log, lines=1)
         self._closing_log = LimitedLog(log)
 
     @property

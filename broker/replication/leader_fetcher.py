@@ -20,6 +20,7 @@ from replication.following import Fetcher, Followed, FollowerRequest
 from replication.partition_key import PartitionKey
 from runtime.clock import Clock
 from runtime.deferred import Deferred
+from runtime.outage_log import OutageLog
 from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class LeaderFetcher:
     def __init__(
         self,
         node_id: int,
+        leader_id: int,
         broker_epoch: Callable[[], int],
         client: LeaderClient,
         clock: Clock,
@@ -66,6 +68,8 @@ class LeaderFetcher:
         #: The number of requests that failed, for metrics.
         self.failures = 0
         self._fetches = 0
+        advice = f"If broker {leader_id} has ended, the controller elects other leaders"
+        self._outage = OutageLog(log, f"Fetches from leader {leader_id}", advice, clock.monotonic_ms)
         self._began_ms = clock.monotonic_ms()
 
     def __len__(self) -> int:
@@ -129,6 +133,8 @@ class LeaderFetcher:
             except Exception as error:
                 self._on_failure(error)
             else:
+                if self._outage.lasts:
+                    self._outage.worked()
                 on_response(response)
             self._ask()
 
@@ -138,7 +144,7 @@ class LeaderFetcher:
     def _on_failure(self, error: Exception) -> None:
         """The leader did not answer: it may be gone, and the metadata log says who leads then."""
         self.failures += 1
-        log.info("Replica %d got no response from its leader: %s", self._node_id, error)
+        self._outage.failed(error)
         now_ms = self._clock.monotonic_ms()
         self._fetcher.failed(now_ms)
         for key, _ in self._fetcher.resetting():

@@ -149,6 +149,7 @@ class LeaderFetchers:
             return None  # `brokers_changed` comes with its registration
         fetcher = LeaderFetcher(
             self._node_id,
+            leader,
             self._broker_epoch,
             client,
             self._clock,

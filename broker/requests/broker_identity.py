@@ -25,7 +25,7 @@ class BrokerIdentity:
         self.cluster_id = cluster_id
         self.node_id = node_id
         self.misrouted = 0
-        self._log = LimitedLog(log, per_second=1)
+        self._log = LimitedLog(log, lines=1)
 
     def check(self, cluster_id: str | None, node_id: int, client_host: str) -> ErrorCode:
         """Return NONE if a client that names these ids may go on.

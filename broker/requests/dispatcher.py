@@ -136,7 +136,7 @@ class Dispatcher:
         # By the first four bytes of a request: API key << 16 | version.
         self._prepared: dict[int, ApiVersionHandler] = {}
         self._failures: set[object] = set()  # kinds of failures that were logged, at most one for a line of code
-        self._failure_log = LimitedLog(log, per_second=1)
+        self._failure_log = LimitedLog(log, lines=1)
 
     @property
     def prepared(self) -> Iterable[ApiVersionHandler]:

@@ -77,7 +77,7 @@ class ReplicaPair:
         )
         self.followed.on_advance = lambda: self.advanced.append(self.log.high_watermark)
         self.client = ClientOf(self.leader)
-        self.fetcher = LeaderFetcher(2, lambda: 20, self.client, self.follower.clock, self.follower.timers)
+        self.fetcher = LeaderFetcher(2, 1, lambda: 20, self.client, self.follower.clock, self.follower.timers)
 
     def follow(self, leader_epoch: int = 4) -> None:
         """Follow the leader, which knows each record of this test once the pair has run."""

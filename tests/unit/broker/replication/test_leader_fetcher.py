@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
@@ -48,6 +49,23 @@ def test_a_follower_gets_the_same_bytes(pair: ReplicaPair) -> None:
     assert reply.done
     assert pair.leader.code(reply) == ErrorCode.NONE
     assert pair.is_equal()
+
+
+def test_a_dead_leader_is_few_lines(pair: ReplicaPair, caplog: pytest.LogCaptureFixture) -> None:
+    """Its follower asks each second."""
+    caplog.set_level(logging.INFO, "broker.replication.leader_fetcher")
+    pair.follow()
+    pair.client.cut = True
+    for _ in range(40):
+        pair.run(1000)
+    assert pair.fetcher.failures >= 30
+    pair.client.cut = False
+    for _ in range(2):
+        pair.run(1000)  # the first Fetch waits for records
+    first, second, last = [each.getMessage() for each in caplog.records if each.name.endswith("leader_fetcher")]
+    assert first.startswith("Fetches from leader 1 fail: cut. They are retried. If broker 1 has ended")
+    assert second.startswith("Fetches from leader 1 have failed for 3")
+    assert last.startswith("Fetches from leader 1 succeed again after ")
 
 
 def test_copied_bytes_are_no_traffic_of_clients(pair: ReplicaPair) -> None:
