@@ -85,7 +85,7 @@ class Disk:
     def repair(self) -> None:
         """There is room again, and all directories will work at the next start."""
         self.repaired |= self.failed
-        for log in self.logs.values():
+        for log in (*self.logs.values(), *(each.log for each in self.hidden.values())):
             log.broken = False
 
     def crash(self, kept: int | None) -> None:
