@@ -61,14 +61,15 @@ def _alter(
     partition = topic.partitions.get(index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    rules = rules_of(image, possible_leaders(image, partition))
     if replicas is None:
-        wanted = _cancellation(partition, name, index, may_be_unclean=may_be_unclean(name))
+        eligible = partition.eligible_leader_replicas if rules.has_eligible_replicas else ()
+        wanted = _cancellation(partition, name, index, may_be_unclean=may_be_unclean(name), eligible=eligible)
     else:
         check_manual(image, replicas, None)
         if not may_change_factor:
             _check_factor(partition, replicas)
         wanted = _reassignment(partition, replicas)
-    rules = rules_of(image, possible_leaders(image, partition))
     fields = change_of(partition, min_isr(image, name), rules, wanted)
     return [_record(image, topic.topic_id, index, fields)] if fields else []
 
@@ -84,10 +85,19 @@ def _reassignment(partition: PartitionRegistration, replicas: Replicas) -> Wante
     return Wanted(replicas=replicas + removing, removing=removing, adding=tuple(sorted(set(replicas) - set(old))))
 
 
-def _cancellation(partition: PartitionRegistration, name: str, index: int, *, may_be_unclean: bool = False) -> Wanted:
+def _cancellation(
+    partition: PartitionRegistration,
+    name: str,
+    index: int,
+    *,
+    may_be_unclean: bool = False,
+    eligible: Replicas = (),
+) -> Wanted:
     """Go back to the replicas before the reassignment. Raises Refused.
 
-    If only added replicas are in sync, the first of the others becomes so, where the topic allows unclean elections.
+    If only added replicas are in sync, or none, the topic has to allow unclean elections. The first of the other
+    replicas is then in sync, unless one of them is `eligible`. Apache Kafka 4.4 also then puts the first one into the
+    in-sync set: it may lack records that the eligible one has, and while it is away no eligible replica may lead.
     """
     if not partition.is_reassigning:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
@@ -103,7 +113,9 @@ def _cancellation(partition: PartitionRegistration, name: str, index: int, *, ma
         )
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     election = Election.UNCLEAN if may_be_unclean else Election.ONLINE
-    return Wanted(isr=isr or replicas[:1], replicas=replicas, removing=(), adding=(), election=election)
+    if not isr and set(eligible).isdisjoint(replicas):
+        isr = replicas[:1]
+    return Wanted(isr=isr, replicas=replicas, removing=(), adding=(), election=election)
 
 
 def _check_factor(partition: PartitionRegistration, replicas: Replicas) -> None:

@@ -3,12 +3,14 @@
 Both sides take the same requests. They have to give the same answers and to write the same records, byte by byte; the
 order of the records of one step is free, because Apache Kafka's is that of a hash table.
 
-Ours differ on purpose in four cases, which no history contains:
+Ours differ on purpose in five cases, which no history contains:
 - A reassignment replaces one that is in progress. Apache Kafka keeps its lists of added and removed replicas.
 - A removed replica is no longer eligible to lead (KIP-966). Apache Kafka keeps it among the eligible ones.
 - The last leader of a partition without one is not elected if it is no replica any more. In Apache Kafka it may be.
 - A replica that leaves when the report of an offline directory ends a reassignment is not elected. In Apache Kafka it
   may be.
+- A cancelled reassignment leaves the in-sync set empty if no replica is in sync, but one is eligible. Apache Kafka puts
+  the first replica into the set: it may lack records, and no eligible replica may lead while it is away.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from metadata.elections import ElectionType
 from metadata.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from metadata.framing import decode_record, encode_record, new_record
 from metadata.image import ResourceType
+from metadata.partition_change import without
 from metadata.partition_registration import PartitionRegistration
 from protocol.messages.alter_partition import ALTER_PARTITION
 from protocol.messages.alter_partition import BrokerState as ReplicaEpoch
@@ -124,7 +127,8 @@ class History:
         steps = len(self.steps)
         self._random.choices(list(kinds), list(kinds.values()))[0]()
         after = [self.cluster.partition(each) for each in PARTITIONS]
-        if any(map(loses_an_eligible_replica, before, after)) or self._assignment_removes(before, after):
+        differs = any(map(loses_an_eligible_replica, before, after)) or any(map(is_forced_in_sync, before, after))
+        if differs or self._assignment_removes(before, after):
             del self.steps[steps:], self.expected[steps:]
             self.is_over = True
 
@@ -319,6 +323,16 @@ def loses_an_eligible_replica(old: PartitionRegistration, new: PartitionRegistra
     """Return whether Apache Kafka may keep a removed replica among the eligible ones."""
     removed = set(old.replicas) - set(new.replicas)
     return bool(removed & {*old.isr, *old.eligible_leader_replicas})
+
+
+def is_forced_in_sync(old: PartitionRegistration, new: PartitionRegistration) -> bool:
+    """Return whether Apache Kafka puts a replica into the in-sync set for a cancelled reassignment, and ours does not.
+
+    Without eligible replicas ours does, too.
+    """
+    replicas = without(old.replicas, old.adding_replicas)
+    is_cancelled = old.is_reassigning and not new.is_reassigning and new.replicas == replicas
+    return is_cancelled and not set(old.isr) & set(replicas) and bool(set(old.eligible_leader_replicas) & set(replicas))
 
 
 def text_of(record: Any) -> str:

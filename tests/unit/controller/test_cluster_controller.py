@@ -172,6 +172,26 @@ def test_cancellation_that_loses_records_has_to_be_allowed(allowed: bool):
         assert cluster.partition().is_reassigning
 
 
+@pytest.mark.parametrize(("elr", "leader"), [(True, 2), (False, 1)])
+def test_cancellation_keeps_eligible_replicas(elr: bool, leader: int):
+    """Apache Kafka puts the first replica into the in-sync set also then. It leads, and may lack records."""
+    cluster = three(elr=elr).with_brokers(4)
+    cluster.configure(ResourceType.BROKER, "", "min.insync.replicas", "2")
+    cluster.register(5)
+    cluster.controller.alter_reassignments([("t", 0, (4, 5))])
+    cluster.alter(1, cluster.proposal(0, [1, 2, 4]))
+    lose(cluster, 1, 2, 3)
+    assert (cluster.partition().isr, cluster.partition().eligible_leader_replicas) == ((4,), (2,) if elr else ())
+    cluster.configure(ResourceType.TOPIC, "t", UNCLEAN, "true")
+    cluster.controller.alter_reassignments([("t", 0, None)])
+    cluster.configure(ResourceType.TOPIC, "t", UNCLEAN, "false")
+    for broker_id in (1, 2):
+        cluster.heartbeat(broker_id)
+    after = cluster.partition()
+    assert (after.replicas, after.leader, after.isr) == ((1, 2, 3), leader, (leader,))
+    assert after.leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
 # ---- elections
 
 
