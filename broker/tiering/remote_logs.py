@@ -1,4 +1,4 @@
-"""What remote storage has of each partition, by the records of `__remote_log_metadata` that were replayed so far."""
+"""The remote part of each partition, by the records of `__remote_log_metadata` that were replayed so far."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from tiered.segments import RemoteSegments
 class RemoteLog:
     """The remote part of one partition. `segments` are all copies of its segments."""
 
-    __slots__ = ("_is_loaded", "copied_offset", "partition", "segments")
+    __slots__ = ("_is_loaded", "copied_offset", "copying", "partition", "segments")
 
     def __init__(self, partition: TopicIdPartition, is_loaded: Callable[[TopicIdPartition], bool]) -> None:
         self.partition = partition
         self.segments = RemoteSegments()
         #: The last offset of the local log that remote storage has (inclusive); -1: none, or it is not known yet.
         self.copied_offset = NOTHING_COPIED
+        #: The ids of the copies that this broker makes at the moment.
+        self.copying: set[bytes] = set()
         self._is_loaded = is_loaded
+
+    def __str__(self) -> str:
+        return f"{self.partition.topic}-{self.partition.partition}"
 
     @property
     def is_loaded(self) -> bool:
@@ -45,6 +50,10 @@ class RemoteLogs:
 
     def __iter__(self) -> Iterator[RemoteLog]:
         return iter(self._logs.values())
+
+    def find(self, topic_id: bytes, index: int) -> RemoteLog | None:
+        """Return the remote log of a partition; None if nothing is known of it."""
+        return self._logs.get((topic_id, index))
 
     def get(self, topic_id: bytes, index: int) -> RemoteLog:
         """Return the remote log of a partition, which is empty if nothing is known of it."""

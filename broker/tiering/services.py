@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TierServices(NamedTuple):
-    """What the parts of the tier have in common."""
+    """The services that all parts of the tier share."""
 
     config: BrokerConfig
     loop: AbstractEventLoop

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.tiering.copier import Copier
+from broker.tiering.counts import TierCounts
+from broker.tiering.expirer import Expirer
+from broker.tiering.local_segments import lineage_of
 from broker.tiering.metadata_log import MetadataLog
+from broker.tiering.rate_quota import RateQuota
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
+from broker.tiering.remover import Remover
+from broker.tiering.rounds import Rounds
 from broker.tiering.threads import TierThreads
-from tiered.lineage import Lineage
 
 if TYPE_CHECKING:
     from broker.tiering.services import TierServices
+    from config import BrokerConfig
     from remote.layout import Layout
 
 
@@ -22,25 +29,38 @@ class Tier:
 
     def __init__(self, services: TierServices, layout: Layout) -> None:
         self.layout = layout
+        self.counts = TierCounts()
         self.threads = TierThreads(services.config, services.loop)
         self.remote_logs = RemoteLogs(services.partitions.topic_name, lambda each: self.metadata_log.is_loaded(each))
         self.metadata_log = MetadataLog(services, self.remote_logs.replay, self._on_loaded)
         self.remote_logs.on_change = self._on_change
+        self.copy_quota = make_quota(services.config, "copy")
+        remover = Remover(services, layout, self.threads, self.metadata_log, self.counts)
+        self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
+        expirer = Expirer(services, remover)
+        self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
         self._services = services
 
     def start(self) -> None:
         """Replay the metadata, and begin the work. Partitions are hosted, and clients are served."""
         self.metadata_log.start()
+        self.rounds.start()
 
     async def close(self) -> None:
         """Begin nothing more, and wait for the calls that run."""
+        self.rounds.close()
         self.metadata_log.close()
-        await self._services.loop.run_in_executor(None, self.threads.close)
+        await self._services.loop.run_in_executor(None, self._close_storage)
+
+    def _close_storage(self) -> None:
+        self.threads.close()
+        self.layout.close()
 
     def _on_loaded(self, index: int) -> None:
         for remote_log in self.remote_logs:
             if self.metadata_log.index_of(remote_log.partition) == index:
                 self._set_copied_offset(remote_log)
+        self.rounds.begin_loaded(index)
 
     def _on_change(self, remote_log: RemoteLog) -> None:
         if remote_log.is_loaded:
@@ -52,5 +72,19 @@ class Tier:
         partition = self._services.partitions.get_by_id(topic_id, index)
         log = None if partition is None else partition.open_log
         if log is not None:
-            lineage = Lineage(tuple((epoch, start) for epoch, start in log.leader_epochs.entries), log.log_end_offset)
-            remote_log.copied_offset = log.copied_offset = lineage.copied_up_to(remote_log.segments)
+            copied_offset = lineage_of(log).copied_up_to(remote_log.segments)
+            remote_log.copied_offset = log.copied_offset = copied_offset
+
+
+def make_quota(config: BrokerConfig, kind: str) -> RateQuota:
+    """Return the quota of copies or fetches; its rate is dynamic."""
+    rate = f"remote.log.manager.{kind}.max.bytes.per.second"
+    windows = config.get_int(f"remote.log.manager.{kind}.quota.window.num")
+    seconds = config.get_int(f"remote.log.manager.{kind}.quota.window.size.seconds")
+    quota = RateQuota(config.get_int(rate), windows, seconds * 1000)
+
+    def change(changed: BrokerConfig) -> None:
+        quota.bytes_per_second = changed.get_int(rate)
+
+    config.subscribe(rate, change)
+    return quota

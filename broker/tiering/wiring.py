@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from broker.process.start_errors import CannotStart
 from broker.tiering.tier import Tier
-from remote.directory_store import DirectoryStore
-from remote.local_tiered_layout import LocalTieredLayout
+from remote.configured import layout_of
+from remote.errors import SettingError
 
 if TYPE_CHECKING:
     from broker.tiering.services import TierServices
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 def make_tier(services: TierServices) -> Tier:
     """Return the tier. Raises CannotStart if the storage cannot be used as it is configured."""
-    return Tier(services, _layout_of(services.config))
+    try:
+        return Tier(services, configured_layout(services.config))
+    except SettingError as error:
+        raise CannotStart(str(error)) from None
 
 
-def _layout_of(config: BrokerConfig) -> Layout:
+def configured_layout(config: BrokerConfig) -> Layout:
+    """Return the layout that the keys of the storage class describe. Raises SettingError."""
     prefix = config.get_str("remote.log.storage.manager.impl.prefix") or ""
     settings = {key.removeprefix(prefix): text for key, text in config.originals().items() if key.startswith(prefix)}
-    if not settings.get("dir"):
-        raise CannotStart(f"{prefix}dir is not set")
-    return LocalTieredLayout(DirectoryStore(settings["dir"]))
+    return layout_of(config.get_str("remote.log.storage.manager.class.name"), settings, prefix)

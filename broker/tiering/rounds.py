@@ -1,0 +1,121 @@
+"""The regular work of the tier: each remote.log.manager.task.interval.ms all partitions are copied, and expire."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from broker.tiering.jobs import Jobs
+from metadata.image import ResourceType
+from metadata.topic_names import REMOTE_LOG_METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.replicas.partition import Partition
+    from broker.tiering.copier import Copier
+    from broker.tiering.expirer import Expirer
+    from broker.tiering.metadata_log import MetadataLog
+    from broker.tiering.remote_logs import RemoteLog, RemoteLogs
+    from broker.tiering.services import TierServices
+    from metadata.image import TopicImage
+    from runtime.timers import Timer
+
+#: Partitions looked at in one turn of the loop. Most brokers have few that are tiered.
+_LOOKED_AT_AT_ONCE = 64
+
+
+class Rounds:
+    """Begins the jobs of all partitions."""
+
+    def __init__(
+        self,
+        services: TierServices,
+        remote_logs: RemoteLogs,
+        metadata_log: MetadataLog,
+        copier: Copier,
+        expirer: Expirer,
+    ) -> None:
+        self._services = services
+        self._remote_logs = remote_logs
+        self._metadata_log = metadata_log
+        self._copier = copier
+        self._expirer = expirer
+        self.copying = Jobs(services.config, services.timers, "copied to remote storage")
+        self.expiring = Jobs(services.config, services.timers, "removed from remote storage")
+        self._interval_ms = services.config.get_int("remote.log.manager.task.interval.ms")
+        self._timer: Timer | None = None
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Begin the first round soon, and a round each interval."""
+        services = self._services
+        services.metadata.on_topic_deleted(self._on_topic_deleted)
+        services.metadata.on_config_changed(self._on_config_changed)
+        self._timer = services.timers.call_later(0, self._run)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._is_closed = True
+        self.copying.close()
+        self.expiring.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _run(self) -> None:
+        self._timer = self._services.timers.call_later(self._interval_ms, self._run)
+        self._metadata_log.catch_up()
+        self._continue(iter(list(self._services.partitions)))
+        for remote_log in list(self._remote_logs):
+            self._begin_deleted(remote_log)
+
+    def _continue(self, partitions: Iterator[Partition]) -> None:
+        """Begin the jobs of the next partitions, and go on in the next turn of the loop."""
+        count = 0
+        for count, partition in enumerate(islice(partitions, _LOOKED_AT_AT_ONCE), 1):  # noqa: B007 - used behind
+            self.begin(partition)
+        if count and not self._is_closed:
+            self._services.loop.call_soon(self._continue, partitions)
+
+    def begin(self, partition: Partition) -> None:
+        """Begin the jobs of a partition, if there is anything to do. A log that is not open yet has its turn later."""
+        local_log = partition.open_log
+        if self._is_closed or local_log is None or partition.topic == REMOTE_LOG_METADATA:
+            return
+        remote_log = self._remote_logs.find(partition.topic_id, partition.index)
+        if not local_log.config.tiered and (remote_log is None or not remote_log.segments.count):
+            return
+        remote_log = self._remote_logs.get(partition.topic_id, partition.index)
+        if not remote_log.is_loaded:
+            return
+        self._remote_logs.on_change(remote_log)
+        self.copying.begin(remote_log, lambda: self._copier.copy_due(partition, remote_log))
+        self.expiring.begin(remote_log, lambda: self._expirer.expire(partition, remote_log))
+
+    def _begin_deleted(self, remote_log: RemoteLog) -> None:
+        topic_id = remote_log.partition.topic_id
+        if self._services.metadata.image.topic_by_id(topic_id) is None and not self._is_closed:
+            self.expiring.begin(remote_log, lambda: self._expirer.remove_deleted(remote_log))
+
+    def begin_loaded(self, index: int) -> None:
+        """Begin the jobs of the partitions whose records one partition of the metadata topic has."""
+        for remote_log in list(self._remote_logs):
+            if self._metadata_log.index_of(remote_log.partition) == index:
+                self._begin_deleted(remote_log)
+        for partition in list(self._services.partitions):
+            local_log = partition.open_log
+            if local_log is not None and local_log.config.tiered:
+                remote_log = self._remote_logs.get(partition.topic_id, partition.index)
+                if self._metadata_log.index_of(remote_log.partition) == index:
+                    self.begin(partition)
+
+    def _on_topic_deleted(self, topic: TopicImage) -> None:
+        for remote_log in list(self._remote_logs):
+            if remote_log.partition.topic_id == topic.topic_id:
+                self._services.timers.call_later(0, partial(self._begin_deleted, remote_log))
+
+    def _on_config_changed(self, resource_type: int, name: str) -> None:
+        if resource_type == ResourceType.TOPIC:
+            for partition in list(self._services.partitions.of_topic(name).values()):
+                self.begin(partition)
