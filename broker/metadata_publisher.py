@@ -169,7 +169,6 @@ class MetadataPublisher:
         node_id = self._config.node_id
         if node_id not in registration.replicas:
             return
-        directory = registration.directory_of(node_id)
         partition = self._partitions.create(
             topic.name,
             topic.topic_id,
@@ -178,12 +177,18 @@ class MetadataPublisher:
             leader_epoch=registration.leader_epoch,
             replicas=registration.replicas,
             isr=registration.isr,
-            # A log that is missing from a directory that works may be created again; else it may lie in a failed one.
-            is_new=online is None or directory in online,
+            is_new=self._may_be_created(topic, index, online),
         )
         found = self._partitions.directory_of(partition)
         if found is not None and found.is_online:
             self._note_placement(topic, index, found)
+
+    def _may_be_created(self, topic: TopicImage, index: int, online: Collection[bytes] | None) -> bool:
+        """Return whether a missing log may be created although a directory has failed, which may have it.
+
+        It may in the directory in which the metadata has it, if that one works; `online` is that of `_host`.
+        """
+        return online is None or topic.partitions[index].directory_of(self._config.node_id) in online
 
     def _note_placement(self, topic: TopicImage, index: int, found: LogDirectory) -> None:
         """Note that a log is in another directory than the metadata has it."""

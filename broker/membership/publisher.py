@@ -36,34 +36,39 @@ class MemberPublisher(MetadataPublisher):
         self.replication.replicas.delete(topic.topic_id)
 
     def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
+        registration = topic.partitions[index]
         if self._is_alone(topic, index):
             super()._host(topic, index, config, online)
-            return
-        registration = topic.partitions[index]
-        found = self.replication.replicas.apply(
-            topic.name,
-            topic.topic_id,
-            index,
-            registration,
-            config,
-            is_new=self._may_be_created(topic, index, at_start=online is not None),
-        )
-        if found is not None:  # also a failed one: the controller then moves the leader
-            self._note_placement(topic, index, found)
-        elif self._config.node_id in registration.replicas and self._is_placed_online(registration):
+            partition = self._partitions.get(topic.name, index)
+            found = None if partition is None else self._partitions.directory_of(partition)
+        else:
+            found = self.replication.replicas.apply(
+                topic.name,
+                topic.topic_id,
+                index,
+                registration,
+                config,
+                is_new=self._may_be_created(topic, index, online),
+            )
+            if found is not None:  # also a failed one: the controller then moves the leader
+                self._note_placement(topic, index, found)
+        if found is None and self._config.node_id in registration.replicas and self._is_placed_online(registration):
             self._placements.append((topic.topic_id, index, LOST_DIRECTORY))  # its log is in the failed directory
 
-    def _may_be_created(self, topic: TopicImage, index: int, *, at_start: bool) -> bool:
+    def _may_be_created(self, topic: TopicImage, index: int, online: Collection[bytes] | None) -> bool:
         """Return whether a missing log may be created although a directory has failed, which may have it.
 
         It may if the replica is new here, or if nobody relies on its records. An empty log would else lead in place of
         the one in the failed directory: the metadata has the target of a move before the log is there.
         """
         registration, node_id = topic.partitions[index], self._config.node_id
-        is_new_here = not at_start and not self.replication.replicas.knows((topic.topic_id, index))
+        key = topic.topic_id, index
+        is_known = self.replication.replicas.knows(key) or self._partitions.get_by_id(*key) is not None
+        is_new_here = online is None and not is_known
         if self._is_placed_online(registration):
             return is_new_here or not registration.relies_on(node_id)
-        return is_new_here and registration.directory_of(node_id) in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        is_unplaced = registration.directory_of(node_id) in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        return is_new_here and (is_unplaced or registration.replicas == (node_id,))
 
     def _is_placed_online(self, registration: PartitionRegistration) -> bool:
         return registration.directory_of(self._config.node_id) in self.online_directories()

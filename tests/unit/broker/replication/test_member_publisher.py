@@ -17,7 +17,7 @@ from config import load
 from metadata.features import MAX_METADATA_VERSION
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import ResourceType
-from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY
+from metadata.partition_registration import LOST_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import (
     ConfigRecord,
@@ -111,7 +111,7 @@ def created(
     name: str = "t",
     *,
     directory: bytes = DIRECTORY,
-    replicas: tuple[int, int] = (OURS, THEIRS),
+    replicas: tuple[int, ...] = (OURS, THEIRS),
 ) -> list[MetadataRecord]:
     return [
         new_record(MAX_METADATA_VERSION, TopicRecord, name=name, topic_id=topic_id),
@@ -125,7 +125,7 @@ def created(
             leader=leader,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[directory, DIRECTORY],
+            directories=[directory, DIRECTORY][: len(replicas)],
         ),
     ]
 
@@ -302,4 +302,24 @@ def test_the_controller_learns_that_a_replica_is_in_a_failed_directory(member: M
         )
     )
     assert not member.replicas.led
+    assert member.placed == [(OLD, 0, DIRECTORY)]
+
+
+def test_a_single_replica_of_a_move_is_lost_with_its_old_directory(member: Member) -> None:
+    """The metadata has it in the directory that works, where it has no log. A second replica does not change that."""
+    fail_second_directory(member)
+    replay_all(member.image, created(OLD, OURS, replicas=(OURS,)))
+    member.publisher.host_all()
+    assert member.log_ids() == {}
+    assert member.placed == [(OLD, 0, LOST_DIRECTORY)]
+    change = {"replicas": [OURS, THEIRS], "adding_replicas": [THEIRS], "directories": [DIRECTORY, DIRECTORY]}
+    member.publish(new_record(MAX_METADATA_VERSION, PartitionChangeRecord, partition_id=0, topic_id=OLD, **change))
+    assert member.log_ids() == {}
+    assert not member.replicas.led
+
+
+def test_a_new_single_replica_needs_no_failed_directory(member: Member) -> None:
+    fail_second_directory(member)
+    member.publish(*created(OLD, OURS, replicas=(OURS,), directory=SECOND))
+    assert member.log_ids() == {("t", 0): OLD}
     assert member.placed == [(OLD, 0, DIRECTORY)]
