@@ -239,9 +239,9 @@ class BrokerConfig:
         former: Mapping[str, str] = NOTHING,
         removed: Collection[str] = (),
     ) -> None:
-        """Raise ConfigError unless a topic with the configuration `former` may get these values and lose `removed` keys.
+        """Raise ConfigError unless a topic with the configuration `former` may get these values.
 
-        None as a value is invalid.
+        It loses the keys `removed`. None as a value is invalid.
         """
         from .topics import validate_topic_config
 

@@ -23,7 +23,7 @@ from .keys.node import NODE_KEYS
 from .keys.own import OWN_KEYS
 from .keys.replication import DYNAMIC_ONLY_KEYS, REPLICATION_KEYS
 from .keys.security import SECURITY_KEYS
-from .keys.tiered import TIERED_KEYS
+from .keys.tiered import METADATA_TOPIC_KEYS, TIERED_KEYS
 from .keys.transaction import TRANSACTION_KEYS
 from .keys.why_inert import ACTIVE_CONTROLLER, OF_ONE_NODE
 from .shipped import server_properties
@@ -41,6 +41,7 @@ SECTIONS: tuple[tuple[str, Iterable[ConfigKey]], ...] = (
     ("Security", SECURITY_KEYS),
     ("Replication", REPLICATION_KEYS),
     ("Tiered storage", TIERED_KEYS),
+    ("Metadata of tiered storage", METADATA_TOPIC_KEYS),
     ("Dynamic only", DYNAMIC_ONLY_KEYS),
     ("Topics", TOPIC_KEYS.values()),
     ("Groups' own", GROUP_KEYS.values()),
@@ -76,6 +77,7 @@ needs a restart unless the key is marked with Kafka's update mode: **per-broker*
 **cluster-wide** keys also for all brokers at once. Keys of topics, groups, clients and users can always change.
 **members**: only members of a cluster (`process.roles=broker`, [experimental](../guides/cluster.md)) use the key,
 **controllers**: only [pybroker's own controller](../guides/controller.md).
+Keys of "Metadata of tiered storage" follow the prefix `rlmm.config.`.
 [Keys without effect](#without-effect) are at the end.
 """
 

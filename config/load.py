@@ -30,6 +30,7 @@ from .values import ConfigType, ConfigValue, parse
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 DEFAULT_NODE_ID = 1
+TIERED = "remote.log.storage.system.enable"
 
 # Keys with Java classes that are errors unless this broker has an equivalent of the class.
 _CHECKED_CLASSES = frozenset(
@@ -55,7 +56,7 @@ def load(
     Raises ConfigError with all problems (see errors.py), OSError if the file cannot be read. Unknown keys are warnings,
     or problems if `strict`. Warnings and notices are for the log, once logging is set up. With `to_serve`, settings
     that the broker could not serve are problems, too: SASL mechanisms, key stores with wrong passwords, authorizers,
-    consoles.
+    consoles, remote storage.
     """
     found = _Findings()
     settings = _read_file(path, found) if path is not None else {}
@@ -79,8 +80,8 @@ def load(
         config.jaas_file = jaas_file(environ)
     found.notices += _notices(config, settings)
     if to_serve:
-        found.warnings += (str(_with_origin(each, settings)) for each in _security_warnings(config))
-        found.problems += (_with_origin(each, settings) for each in _security_problems(config))
+        found.warnings += (str(_with_origin(each, settings)) for each in _serving_warnings(config))
+        found.problems += (_with_origin(each, settings) for each in _serving_problems(config))
         found.refuse_if_wrong()
     config.warnings, config.notices = tuple(found.warnings), tuple(found.notices)
     try:
@@ -120,7 +121,11 @@ def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
         yield f"listeners without sasl.jaas.config use the login modules of {config.jaas_file.path} (KAFKA_OPTS)"
 
 
-def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
+def _serving_problems(config: BrokerConfig) -> Iterator[Problem]:
+    if config.get_bool(TIERED):
+        from .tiering import tiering_problems  # most brokers have no remote storage
+
+        yield from tiering_problems(config)
     yield from authorizer_problems(config)
     if config.get_list("console.listeners"):
         from .console import console_problems  # most configurations have none
@@ -136,7 +141,11 @@ def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
         yield from tls_problems(config)
 
 
-def _security_warnings(config: BrokerConfig) -> Iterator[Problem]:
+def _serving_warnings(config: BrokerConfig) -> Iterator[Problem]:
+    if config.get_bool(TIERED):
+        from .tiering import tiering_warnings
+
+        yield from tiering_warnings(config)
     if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
         from .sasl import sasl_warnings
 

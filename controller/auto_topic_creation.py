@@ -58,20 +58,17 @@ def creatable_topic(config: BrokerConfig, name: str, brokers: int) -> NewTopic:
 
 def _remote_log_metadata(config: BrokerConfig, brokers: int) -> NewTopic:
     """Return the topic that Kafka's TopicBasedRemoteLogMetadataManager creates, by the keys of that class."""
-    prefix = config.get_str("remote.log.metadata.manager.impl.prefix")
-    texts = config.originals()
+    from config.tiering import metadata_topic  # most brokers have no remote storage
 
-    def value_of(key: str, default: int) -> int:
-        return int(texts.get(f"{prefix}remote.log.metadata.topic.{key}", default))
-
+    topic = metadata_topic(config, brokers)
     return NewTopic(
         REMOTE_LOG_METADATA,
-        value_of("num.partitions", 50),
-        value_of("replication.factor", min(3, brokers)),
+        topic.partitions,
+        topic.replication_factor,
         configs={
             "cleanup.policy": "delete",
-            "retention.ms": str(value_of("retention.ms", -1)),
+            "retention.ms": str(topic.retention_ms),
             "remote.storage.enable": "false",
-            "min.insync.replicas": str(value_of("min.isr", min(2, brokers))),
+            "min.insync.replicas": str(topic.min_isr),
         },
     )

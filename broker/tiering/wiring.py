@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.process.start_errors import CannotStart
 from broker.tiering.tier import Tier
+from config.tiering import located, storage_settings
 from remote.configured import layout_of
 from remote.errors import SettingError
 
@@ -20,11 +21,9 @@ def make_tier(services: TierServices) -> Tier:
     try:
         return Tier(services, configured_layout(services.config))
     except SettingError as error:
-        raise CannotStart(str(error)) from None
+        raise CannotStart(str(located(services.config, error))) from None
 
 
 def configured_layout(config: BrokerConfig) -> Layout:
     """Return the layout that the keys of the storage class describe. Raises SettingError."""
-    prefix = config.get_str("remote.log.storage.manager.impl.prefix") or ""
-    settings = {key.removeprefix(prefix): text for key, text in config.originals().items() if key.startswith(prefix)}
-    return layout_of(config.get_str("remote.log.storage.manager.class.name"), settings, prefix)
+    return layout_of(*storage_settings(config))

@@ -56,8 +56,14 @@ def _offset_reset(name: str, value: ConfigValue) -> str | None:
     )
 
 
+def _metadata_retention(name: str, value: ConfigValue) -> str | None:
+    assert isinstance(value, int)
+    return None if value == -1 or value > 0 else "Value must be -1 or at least 1"
+
+
 NON_NULL = Rule("non-null string", _non_null)
 NON_EMPTY = Rule("non-empty string", _non_empty)
+METADATA_RETENTION = Rule("-1 or [1,...]", _metadata_retention)
 THROTTLED_REPLICAS = Rule("[partitionId]:[brokerId],[partitionId]:[brokerId],...", _throttled_replicas)
 VOTERS = Rule("non-empty list", _voters)
 BOOTSTRAP_SERVERS = Rule("non-empty list", _bootstrap_servers)

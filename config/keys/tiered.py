@@ -1,9 +1,9 @@
 """Keys of tiered storage (KIP-405)."""
 
-from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LONG, LONG_MAX, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LONG, LONG_MAX, LOW, MEDIUM, READ_ONLY, SHORT, STRING, ConfigKey
 from ..validators import Range
-from .special import NON_EMPTY
-from .why_inert import NO_JAVA_CLASSES, NO_SUCH_THREADS
+from .special import METADATA_RETENTION, NON_EMPTY
+from .why_inert import NEVER_GIVES_UP, NO_JAVA_CLASSES, NO_SUCH_THREADS, READS_OWN_LOG, RETRIES_EACH_SECOND
 
 # fmt: off
 TIERED_KEYS = (
@@ -71,5 +71,28 @@ TIERED_KEYS = (
         doc="Most waiting reads from tiered storage."),
     ConfigKey("remote.log.reader.threads", INT, 10, Range(1), MEDIUM, CLUSTER_WIDE,
         doc="Threads that read from tiered storage."),
+)
+# fmt: on
+
+# fmt: off
+#: Keys of TopicBasedRemoteLogMetadataManager, which a broker's file has after the prefix `rlmm.config.`.
+METADATA_TOPIC_KEYS = (
+    ConfigKey("remote.log.metadata.topic.num.partitions", INT, 50, Range(1), LOW, READ_ONLY,
+        doc="Partitions of a new __remote_log_metadata. Later changes have no effect."),
+    ConfigKey("remote.log.metadata.topic.replication.factor", SHORT, 3, Range(1), LOW, READ_ONLY,
+        doc="Replication factor of a new __remote_log_metadata."),
+    ConfigKey("remote.log.metadata.topic.min.isr", SHORT, 2, Range(1), LOW, READ_ONLY,
+        doc="min.insync.replicas of a new __remote_log_metadata."),
+    ConfigKey("remote.log.metadata.topic.retention.ms", LONG, -1, METADATA_RETENTION, LOW, READ_ONLY,
+        doc="retention.ms of a new __remote_log_metadata; -1: for ever."),
+    ConfigKey("remote.log.metadata.initialization.retry.interval.ms", LONG, 100, Range(0), LOW, READ_ONLY,
+        inert=RETRIES_EACH_SECOND,
+        doc="Pause before __remote_log_metadata is created again after a failure."),
+    ConfigKey("remote.log.metadata.initialization.retry.max.timeout.ms", LONG, 120_000, Range(0), LOW, READ_ONLY,
+        inert=NEVER_GIVES_UP,
+        doc="Time after which a broker without __remote_log_metadata ends."),
+    ConfigKey("remote.log.metadata.consume.wait.ms", LONG, 120_000, Range(0), LOW, READ_ONLY,
+        inert=READS_OWN_LOG,
+        doc="Longest wait for a written record of __remote_log_metadata to be read."),
 )
 # fmt: on
