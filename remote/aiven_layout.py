@@ -19,9 +19,10 @@ from protocol.id_text import id_text
 from protocol.primitives import read_unsigned_varint, unsigned_varint
 from remote.aiven_settings import CUSTOM_FIELDS
 from remote.errors import Damaged
+from remote.guarded_store import GuardedStore
 from remote.manifest import Manifest, decode_manifest, encode_manifest, indexes_object
 from remote.segment_files import IndexKind, SegmentFiles
-from remote.store import Store
+from remote.store import Health, Store
 from tiered.metadata_records import TopicIdPartition
 from tiered.segment import RemoteSegment
 
@@ -94,6 +95,10 @@ class AivenLayout:
             self._manifests.pop(manifest, None)
         self._store.delete([manifest])
         self._store.delete([self.key_of(partition, segment, suffix) for suffix in (LOG, INDEXES)])
+
+    def health(self) -> Health:
+        """Return what the store has noted, if it notes anything."""
+        return self._store.health() if isinstance(self._store, GuardedStore) else Health()
 
     def close(self) -> None:
         """Do nothing: the store has no state to end."""

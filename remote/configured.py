@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from remote.aiven_layout import AivenLayout
 from remote.directory_store import DirectoryStore
 from remote.errors import SettingError
+from remote.guarded_store import GuardedStore
 from remote.layout import Layout
 from remote.local_tiered_layout import FOLDER, LocalTieredLayout
 from remote.storage_settings import DEFAULT_PREFIX, read_settings
-from remote.store import Store
 from remote.stored_where import LayoutKind, StorageSettings
 
+#: The object that shows whether a bucket can be believed.
+PROBE = "_pybroker/probe"
 EXTRA = "pip install 'pybroker[tiered]'"
 
 
@@ -30,18 +32,19 @@ def layout_of(class_name: str | None, settings: Mapping[str, str], prefix: str =
     return AivenLayout(store, chosen.prefix, chosen.chunk_bytes, chosen.custom_fields)
 
 
-def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> Store:
+def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> GuardedStore:
     """Return the store. Raises SettingError if it cannot be made."""
     key = prefix + chosen.location_key
     directory = chosen.directory
     if directory is not None:
-        return _directory_store(key, directory, is_made=chosen.layout is LayoutKind.LOCAL_TIERED)
+        files = _directory_store(key, directory, is_made=chosen.layout is LayoutKind.LOCAL_TIERED)
+        return GuardedStore(files, directory, deadline_s=chosen.timeout_s)
     try:
         from remote.object_store import ObjectStore
     except ImportError:
         raise SettingError(key, chosen.url, f"needs a library for buckets: {EXTRA}") from None
     try:
-        return ObjectStore(
+        store = ObjectStore(
             chosen.url,
             chosen.options,
             chosen.timeout_s,
@@ -51,6 +54,8 @@ def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> Store:
         )
     except ValueError as error:
         raise SettingError(key, None, str(error)) from None
+    probe_key = f"{chosen.prefix}{PROBE}"
+    return GuardedStore(store, chosen.url, deadline_s=chosen.timeout_s, probe_key=probe_key)
 
 
 def _directory_store(key: str, directory: str, *, is_made: bool) -> DirectoryStore:

@@ -30,6 +30,10 @@ class Unreachable(RemoteStorageError):
     """The store did not answer in time, or answered that it cannot serve now."""
 
 
+class Throttled(Unreachable):
+    """The store asks for fewer requests."""
+
+
 class Absent(RemoteStorageError):
     """The store has no such object. This is no proof: some stores give the same answer to wrong credentials."""
 

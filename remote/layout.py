@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from remote.segment_files import IndexKind, SegmentFiles
+from remote.store import Health
 from tiered.metadata_records import TopicIdPartition
 from tiered.segment import RemoteSegment
 
@@ -23,6 +24,9 @@ class Layout(Protocol):
 
     def delete(self, partition: TopicIdPartition, segment: RemoteSegment) -> None:
         """Delete all that `copy` has or may have stored."""
+
+    def health(self) -> Health:
+        """Return what is known about the store, at once."""
 
     def close(self) -> None:
         """Stop using the store. Nothing else is called afterwards."""

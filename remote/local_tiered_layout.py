@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from protocol.id_text import id_text
 from remote.errors import Absent
+from remote.guarded_store import GuardedStore
 from remote.segment_files import IndexKind, SegmentFiles
-from remote.store import Store
+from remote.store import Health, Store
 from tiered.metadata_records import TopicIdPartition
 from tiered.segment import RemoteSegment
 
@@ -67,6 +68,10 @@ class LocalTieredLayout:
         if not self._may_delete:
             return
         self._store.delete([key_of(partition, segment, suffix) for suffix in (_LOG, *_SUFFIXES.values())])
+
+    def health(self) -> Health:
+        """Return what the store has noted, if it notes anything."""
+        return self._store.health() if isinstance(self._store, GuardedStore) else Health()
 
     def close(self) -> None:
         """Delete everything if Kafka's `delete.on.close` is set: a setting for tests."""

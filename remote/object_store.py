@@ -15,11 +15,14 @@ import obstore
 from obstore import exceptions
 from obstore.store import from_url
 
-from remote.errors import Absent, Damaged, Denied, Exists, RemoteStorageError, Unreachable
+from remote.errors import Damaged
+from remote.object_errors import first_line, reported
 from remote.store import Listed, Source
 
-#: The library tries for three minutes if nothing is set. Later tries are the caller's, which knows what waits.
-_RETRIES: dict[str, Any] = {
+#: The library tries for three minutes if nothing is set. Tries of whole requests are made by GuardedStore, which counts
+#: failures; only the parts of a large object are tried again here.
+_ONE_TRY: dict[str, Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+_TRIES_OF_A_PART: dict[str, Any] = {
     "max_retries": 2,
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=1), "base": 2},
     "retry_timeout": timedelta(seconds=5),
@@ -29,14 +32,6 @@ _CONNECT_SECONDS = 5
 _MULTIPART_BYTES = 64 << 20
 _PART_BYTES = 25 << 20
 _MOST_PARTS_AT_ONCE = 4
-_ERRORS: tuple[tuple[type[Exception], type[RemoteStorageError]], ...] = (
-    (FileNotFoundError, Absent),
-    (exceptions.AlreadyExistsError, Exists),
-    (exceptions.PreconditionError, Exists),
-    (exceptions.PermissionDeniedError, Denied),
-    (exceptions.UnauthenticatedError, Denied),
-    (exceptions.InvalidPathError, Damaged),
-)
 
 
 class ObjectStore:
@@ -64,11 +59,17 @@ class ObjectStore:
             "allow_http": True,
             "allow_invalid_certificates": not checks_certificates,
         }
-        retries = None if url.startswith(("file:", "memory:")) else _RETRIES
+        is_local = url.startswith(("file:", "memory:"))
+        config = dict(settings or {})
+
+        def made(retries: dict[str, Any]) -> Any:
+            return from_url(url, config=config, client_options=options, retry_config=None if is_local else retries)  # type: ignore[call-overload]
+
         try:
-            self._store = from_url(url, config=dict(settings or {}), client_options=options, retry_config=retries)  # type: ignore[call-overload]
+            self._store = made(_ONE_TRY)
+            self._for_parts = self._store if is_local else made(_TRIES_OF_A_PART)
         except exceptions.BaseError as error:
-            raise ValueError(f"{url}: {_first_line(error)}") from error
+            raise ValueError(f"{url}: {first_line(error)}") from error
 
     def put(self, key: str, content: bytes | Source) -> None:
         """Store an object, in parts if it is large."""
@@ -80,7 +81,7 @@ class ObjectStore:
             else:
                 self._put_in_parts(key, content)
         except Exception as error:
-            raise _reported(key, error) from error
+            raise reported(key, error) from error
 
     def _put_whole(self, key: str, content: bytes) -> None:
         obstore.put(self._store, key, content, mode="create", use_multipart=False, attributes=self._attributes)
@@ -89,7 +90,7 @@ class ObjectStore:
         if Path(source.path).stat().st_size != source.size_bytes:
             raise Damaged(source.path, f"does not have {source.size_bytes} bytes")
         obstore.put(
-            self._store,
+            self._for_parts,
             key,
             Path(source.path),
             use_multipart=True,
@@ -106,7 +107,7 @@ class ObjectStore:
             end = obstore.head(self._store, key)["size"] if size_bytes is None else start + size_bytes
             data = bytes(obstore.get_range(self._store, key, start=start, end=end)) if end > start else b""
         except Exception as error:
-            raise _reported(key, error) from error
+            raise reported(key, error) from error
         if len(data) != end - start:
             raise Damaged(key, f"has {len(data)} bytes from {start} on, not {end - start}")
         return data
@@ -119,7 +120,7 @@ class ObjectStore:
             except FileNotFoundError:
                 continue
             except Exception as error:
-                raise _reported(key, error) from error
+                raise reported(key, error) from error
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """Yield page after page of the listing."""
@@ -128,7 +129,7 @@ class ObjectStore:
                 for each in page:
                     yield Listed(each["path"], each["size"])
         except Exception as error:
-            raise _reported(prefix, error) from error
+            raise reported(prefix, error) from error
 
 
 def _first_bytes(source: Source) -> bytes:
@@ -137,15 +138,3 @@ def _first_bytes(source: Source) -> bytes:
     if len(content) != source.size_bytes:
         raise Damaged(source.path, f"has {len(content)} bytes, not {source.size_bytes}")
     return content
-
-
-def _reported(key: str, error: Exception) -> RemoteStorageError:
-    if isinstance(error, RemoteStorageError):
-        return error
-    kind = next((ours for theirs, ours in _ERRORS if isinstance(error, theirs)), Unreachable)
-    return kind(key, _first_line(error))
-
-
-def _first_line(error: Exception) -> str:
-    """Return the reason without the library's description of the value that failed."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -20,6 +20,16 @@ class Source(NamedTuple):
     size_bytes: int
 
 
+class Health(NamedTuple):
+    """The state of a store, as far as requests have shown it. `reason` is None while it answers."""
+
+    reason: str | None = None
+    #: Requests that it may get at once.
+    limit: int = 0
+    #: Seconds since the oldest upload began that has not ended.
+    oldest_upload_s: float = 0
+
+
 class Store(Protocol):
     """Objects by key. All calls block, have a deadline of their own, and may be made from any thread.
 

@@ -1,9 +1,10 @@
-"""Stores of objects: a directory, and obstore's own stores in a directory and in memory."""
+"""Stores of objects: a directory, and obstore's store with a directory and with a bucket."""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,19 @@ from remote.directory_store import DirectoryStore
 from remote.errors import Absent, Damaged, Denied, Exists, OutOfSpace, RemoteStorageError, Unreachable
 from remote.object_store import ObjectStore
 from remote.store import Listed, Source, Store
+from tests.support.s3_server import BUCKET, s3_server
 
 
-@pytest.fixture(params=["directory", "object store"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+@pytest.fixture(params=["directory", "object store", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     (tmp_path / "store").mkdir()
     if request.param == "directory":
-        return DirectoryStore(str(tmp_path / "store"))
-    return ObjectStore(f"file://{tmp_path / 'store'}")
+        yield DirectoryStore(str(tmp_path / "store"))
+    elif request.param == "object store":
+        yield ObjectStore(f"file://{tmp_path / 'store'}")
+    else:
+        with s3_server() as server:
+            yield ObjectStore(f"s3://{BUCKET}", server.settings)
 
 
 def test_an_object_is_read_as_a_whole_and_in_ranges(store: Store, tmp_path: Path) -> None:
