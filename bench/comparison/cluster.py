@@ -12,6 +12,7 @@ from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.metadata import METADATA
 from protocol.schema import Struct
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.cluster_keys import controller_keys, member_keys
 from tests.support.eventually import eventually
 from tests.support.java import java_command, kafka_classpath
 from tests.support.wire import WireClient
@@ -29,10 +30,8 @@ _REPLICATED = {
 
 def _member(node_id: int, port: int, controller_port: int) -> dict[str, str]:
     return {
+        **member_keys(controller_port),
         "node.id": str(node_id),
-        "process.roles": "broker",
-        "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
-        "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://{HOST}:{port}",
     }
 
@@ -54,9 +53,8 @@ class Controller(_Kafka):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            **_member(self.node_id, self.port, self.port),
-            "process.roles": "controller",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            **controller_keys(self.node_id, self.port),
+            "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
             "broker.session.timeout.ms": f"{SESSION_S}000",
         }
 

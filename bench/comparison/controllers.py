@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.comparison import cluster
-from tests.support.brokers import CLUSTER_ID, HOST, OurBroker, RunningBroker
+from tests.support.brokers import CLUSTER_ID, OurBroker, RunningBroker
+from tests.support.cluster_keys import controller_keys
 
 #: Twice the default, for busy machines. Simulated brokers send heartbeats every two seconds, as brokers do.
 SESSION_S = 18
@@ -22,10 +23,7 @@ class OurController(OurBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            **controller_keys(self.node_id, self.port),
             "pybroker.cluster.id": CLUSTER_ID,
             **_SETTINGS,
         }

@@ -33,6 +33,7 @@ from tests.integration.controlling.own_controller import OwnController
 from tests.integration.membership.kafka_nodes import KafkaController
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, OurBroker, RunningBroker
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.java import QUICK, java_command, kafka_classpath
 from tests.support.ports import free_port
@@ -74,13 +75,8 @@ class _Controller(KafkaController):
         super().__init__(places.homes[node_id], _AUTHORIZER, port=places.ports[node_id])
 
     def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.bootstrap.servers": self._places.servers,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-        }
+        own = controller_keys(self.node_id, self.port)
+        return {**own, "controller.quorum.bootstrap.servers": self._places.servers}
 
 
 class _OwnController(OwnController):

@@ -13,6 +13,7 @@ from protocol.messages.describe_quorum import DESCRIBE_QUORUM, RequestPartitionD
 from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from tests.fault.cluster.nodes import OF_CONTROLLERS, Cluster, brokers_of
 from tests.support.brokers import HOST, KafkaBroker
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.wire import WireClient
@@ -44,11 +45,8 @@ class ChangingController(KafkaBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
+            **controller_keys(self.node_id, self.port),
             "controller.quorum.bootstrap.servers": self._bootstrap,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
             "advertised.listeners": f"CONTROLLER://{HOST}:{self.port}",
         }
 

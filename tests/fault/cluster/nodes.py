@@ -17,6 +17,7 @@ from tests.fault.cluster.small_disks import small_disk
 from tests.integration.membership.kafka_nodes import SESSION_MS, Voter, voters_of
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.history_members import sessions
 from tests.support.wire import Closed, WireClient
@@ -126,10 +127,7 @@ class OurController(OurBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            **controller_keys(self.node_id, self.port),
             "advertised.listeners": f"CONTROLLER://{HOST}:{self._links.port}",
             "pybroker.cluster.id": CLUSTER_ID,
         }

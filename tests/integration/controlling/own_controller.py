@@ -12,6 +12,7 @@ from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST, OurBroker
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
@@ -29,10 +30,7 @@ class OwnController(OurBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
+            **controller_keys(self.node_id, self.port),
             "pybroker.cluster.id": CLUSTER_ID,
             "broker.session.timeout.ms": str(SESSION_MS),
         }

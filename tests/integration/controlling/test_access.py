@@ -26,6 +26,7 @@ from protocol.schema import Api
 from tests.integration.controlling.own_controller import CONTROLLER, OwnController
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.launch import run_broker
 from tests.support.ports import free_port
@@ -77,13 +78,7 @@ def test_a_second_controller_of_the_same_log(tmp_path: Path) -> None:
     """It is refused in one line, and the first one goes on in its epoch."""
     with OwnController(tmp_path / "first") as controller:
         size = log_size(controller)
-        keys = {
-            "node.id": str(CONTROLLER),
-            "process.roles": "controller",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{free_port()}",
-            "log.dirs": str(controller.log_dir),
-        }
+        keys = {**controller_keys(CONTROLLER, free_port()), "log.dirs": str(controller.log_dir)}
         ended = run_broker(tmp_path / "second", keys)
         text = f"pybroker: {controller.log_dir}: is in use by another broker, which holds its .lock file"
         assert (ended.exit_code, ended.stdout, ended.stderr.splitlines()) == (1, "", [text])

@@ -31,6 +31,7 @@ from tests.integration.controlling.own_controller import OwnController
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import CLUSTER_ID, HOST
 from tests.support.certificates import Authority
+from tests.support.cluster_keys import controller_keys
 from tests.support.eventually import eventually
 from tests.support.ports import free_port, listens
 from tests.support.sasl import Provider, log_in_plain, log_in_scram, scram_final
@@ -207,13 +208,7 @@ class Cluster:
             return
         directory.mkdir(parents=True)
         config = directory / "format.properties"
-        lines = {
-            "node.id": str(OwnController.node_id),
-            "process.roles": "controller",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{free_port()}",
-            "log.dirs": str(directory / "logs"),
-        }
+        lines = {**controller_keys(OwnController.node_id, free_port()), "log.dirs": str(directory / "logs")}
         config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         added = [
             part

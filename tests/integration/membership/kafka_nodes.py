@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, KafkaBroker
+from tests.support.cluster_keys import controller_keys
 from tests.support.ports import free_port
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -36,11 +37,8 @@ class KafkaController(KafkaBroker):
 
     def _own_properties(self) -> dict[str, str]:
         return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
+            **controller_keys(self.node_id, self.port),
             "controller.quorum.bootstrap.servers": f"{HOST}:{self.port}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
             "broker.session.timeout.ms": str(SESSION_MS),
             **SECURED,
         }
@@ -65,13 +63,7 @@ class Voter(KafkaBroker):
         super().__init__(directory, properties, port=voters[node_id])
 
     def _own_properties(self) -> dict[str, str]:
-        return {
-            "node.id": str(self.node_id),
-            "process.roles": "controller",
-            "controller.quorum.voters": self._voters,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-        }
+        return {**controller_keys(self.node_id, self.port), "controller.quorum.voters": self._voters}
 
 
 class OtherBroker(KafkaBroker):

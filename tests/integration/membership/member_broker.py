@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.brokers import HOST, OurBroker
+from tests.support.brokers import OurBroker
+from tests.support.cluster_keys import member_keys
 
 
 class MemberBroker(OurBroker):
@@ -28,8 +29,6 @@ class MemberBroker(OurBroker):
     def _own_properties(self) -> dict[str, str]:
         return {
             **super()._own_properties(),
-            "process.roles": "broker",
-            "controller.quorum.bootstrap.servers": f"{HOST}:{self._controller_port}",
-            "controller.listener.names": "CONTROLLER",
+            **member_keys(self._controller_port),
             "broker.heartbeat.interval.ms": "300",
         }
