@@ -88,7 +88,7 @@ class CombinedProcess(MemberProcess):
     async def _join_own(self) -> None:
         service, data = self._service, self._member_data
         assert service is not None
-        self._inter_broker_security = await self._load_security(inter_broker_security)
+        self._peer_clients = await self._clients(inter_broker_security)
         await service.start()
         self._cluster_id = service.data.cluster_id
         committed = self._committed = data.committed

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
-
-from broker.network.outbound_client import OpenConnection, OutboundClient, OutboundOptions
+from broker.network.outbound_client import OutboundClient
+from broker.network.outbound_clients import OutboundClients
 from broker.network.outbound_connection import SYSTEM_BUFFER
-from broker.network.outbound_security import OutboundSecurity
 from broker.network.shared_memory import SharedMemory
-from config import BrokerConfig
 from metadata.image import MetadataImage
 from replication.observing import Endpoint
-from runtime.timers import Timers
 
 
 class Peers:
     """The brokers as this one knows them by the metadata, on the inter-broker listener.
 
     Args:
-        security: of the inter-broker listener.
-        open_connection: as in `OutboundClient`.
+        listener: the name of that listener.
     """
 
     def __init__(
         self,
-        config: BrokerConfig,
         image: MetadataImage,
-        loop: asyncio.AbstractEventLoop,
-        timers: Timers,
-        security: OutboundSecurity,
-        open_connection: OpenConnection | None = None,
+        clients: OutboundClients,
+        listener: str,
     ) -> None:
         self._image = image
-        self._loop = loop
-        self._timers = timers
-        self._security = security
-        self._open_connection = open_connection
-        self._options = OutboundOptions.from_config(config, "")
-        self._listener = config.inter_broker_listener_name
+        self._clients = clients
+        self._listener = listener
 
     def broker_epoch(self, broker_id: int) -> int | None:
         """Return the epoch of a broker that is neither fenced nor in its controlled shutdown, else None."""
@@ -68,20 +55,4 @@ class Peers:
         endpoint = self.endpoint(broker_id)
         if endpoint is None:
             return None
-        timeout_ms = request_timeout_ms or self._options.request_timeout_ms
-        options = replace(
-            self._options,
-            client_id=client_id,
-            request_timeout_ms=timeout_ms,
-            receive_buffer_bytes=receive_buffer_bytes,
-        )
-        return OutboundClient(
-            self._loop,
-            self._timers,
-            endpoint.host,
-            endpoint.port,
-            options,
-            self._security,
-            memory=memory,
-            open_connection=self._open_connection,
-        )
+        return self._clients.new(*endpoint, client_id, request_timeout_ms, receive_buffer_bytes, memory)

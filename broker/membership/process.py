@@ -16,11 +16,12 @@ from broker.access.authorization.selection import guard_of
 from broker.console.hosted import bind_console
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.membership.active_controller import ActiveController
+from broker.membership.cluster_id import find_cluster_id
 from broker.membership.committed_metadata import CommittedMetadata
-from broker.membership.controllers import ControllerChannel, ControllerClients, NetworkChannel
+from broker.membership.controllers import ControllerChannel, NetworkChannel
 from broker.membership.coordination.coordinating import CoordinatingMember
 from broker.membership.data import MemberData
-from broker.membership.discovery import ClusterDiscovery, bootstrap_endpoints
+from broker.membership.discovery import bootstrap_endpoints
 from broker.membership.endpoints import RegisteredEndpoints
 from broker.membership.fast_paths import with_fast_paths
 from broker.membership.follower_apis import with_followers
@@ -37,7 +38,7 @@ from broker.membership.start_limits import bound_start, in_time
 from broker.membership.topic_creation import MemberTopics
 from broker.membership.voters import check_no_voter
 from broker.metadata_cache import MetadataCache
-from broker.network.outbound_client import OutboundOptions
+from broker.network.outbound_clients import OutboundClients
 from broker.network.outbound_security import controller_security, inter_broker_security
 from broker.network.settings import bind_listeners
 from broker.observability.telemetry.subscriptions import ClientMetrics
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ADVICE = "Check that a majority of the controllers runs, and that this broker reaches them"
-_SERVERS = "controller.quorum.bootstrap.servers"
 
 
 class MemberProcess(CoordinatingMember):
@@ -78,6 +78,8 @@ class MemberProcess(CoordinatingMember):
     #: Opens connections to other nodes, in place of the loop's own function. A test may set it before the start.
     open_connection: OpenConnection | None = None
     _member_data: MemberData
+    _controller_clients: OutboundClients
+    _peer_clients: OutboundClients
     _observer: FollowedMetadata | None = None
     _lifecycle: MemberLifecycle | None = None
     _forwarder: EnvelopeForwarder | None = None
@@ -145,13 +147,12 @@ class MemberProcess(CoordinatingMember):
 
     async def _join(self, data: MemberData) -> None:
         in_thread = functools.partial(self.loop.run_in_executor, None)
-        security = await self._load_security(controller_security)
-        self._inter_broker_security = await self._load_security(inter_broker_security)
-        options, timeout_ms = OutboundOptions.from_config(self.config, ""), "controller.socket.timeout.ms"
-        self._clients = ControllerClients(
-            self.loop, self.timers, options, security, self.config.get_int(timeout_ms), self.open_connection
+        most_ms = self.config.get_int("controller.socket.timeout.ms")
+        self._controller_clients = await self._clients(controller_security, most_ms)
+        self._peer_clients = await self._clients(inter_broker_security)
+        cluster_id = self._cluster_id = await find_cluster_id(
+            self.config, data.cluster_id, self._channel(), self.timers, self._progress
         )
-        cluster_id = self._cluster_id = await self._find_cluster(data)
         await in_thread(functools.partial(data.format, cluster_id, unformatted=False))
         metadata_log = await in_thread(data.open_metadata, self.clock.now_ms)
         self._committed = await in_thread(CommittedMetadata, metadata_log)
@@ -166,34 +167,15 @@ class MemberProcess(CoordinatingMember):
         self._committed.is_paused = True
         await in_thread(data.load_logs, self._committed.image)
 
-    async def _load_security(self, load: Callable[[BrokerConfig], OutboundSecurity]) -> OutboundSecurity:
+    async def _clients(
+        self, load: Callable[[BrokerConfig], OutboundSecurity], most_timeout_ms: int | None = None
+    ) -> OutboundClients:
+        """Return what creates clients with the security that `load` reads. Raises CannotStart."""
         try:
-            return await self.loop.run_in_executor(None, load, self.config)
+            security = await self.loop.run_in_executor(None, load, self.config)
         except ConfigError as error:
             raise CannotStart(str(error.problems[0])) from None
-
-    async def _find_cluster(self, data: MemberData) -> str:
-        """Return the id of the controllers' cluster. Raises CannotStart if the directories belong to another one."""
-        channel, asked = self._channel(), self.config.get_str("pybroker.cluster.id")
-        known = data.cluster_id or asked
-        found = ClusterDiscovery(bootstrap_endpoints(self.config), channel, self.timers, self._progress.changed, known)
-        found.start()
-        try:
-            await self._in_time(lambda: found.cluster_id is not None, lambda: found.last_error)
-        finally:
-            found.close()
-        assert found.cluster_id is not None
-        if data.cluster_id is None and asked not in (None, found.cluster_id):
-            raise CannotStart(
-                f"pybroker.cluster.id is {asked}, but the controllers are of cluster {found.cluster_id}. Remove the"
-                f" key, or set {_SERVERS} to the controllers of that cluster"
-            )
-        if data.cluster_id not in (None, found.cluster_id):
-            raise CannotStart(
-                f"{self.config.metadata_log_dir}: belongs to cluster {data.cluster_id}, but the controllers are of "
-                f"cluster {found.cluster_id}. Use another directory, or set {_SERVERS} to its controllers"
-            )
-        return found.cluster_id
+        return OutboundClients(self.config, self.loop, self.timers, security, self.open_connection, most_timeout_ms)
 
     async def _observe(self, data: MemberData, cluster_id: str) -> None:
         """Follow the metadata log up to its committed end."""
@@ -246,7 +228,7 @@ class MemberProcess(CoordinatingMember):
         await in_time(self.config, self.timers, self._progress, is_reached, reason)
 
     def _channel(self, client_id: str | None = None, timeout_ms: int | None = None) -> ControllerChannel:
-        return NetworkChannel(self._clients, client_id or str(self.config.node_id), timeout_ms)
+        return NetworkChannel(self._controller_clients, client_id or str(self.config.node_id), timeout_ms)
 
     @property
     def _state(self) -> LifecycleState:
@@ -316,9 +298,7 @@ class MemberProcess(CoordinatingMember):
     def _wire_replication(self) -> MemberReplication:
         self.durability = ReplicatedDurability(self.durability, self.config.get_int("request.timeout.ms"))
         image, leave = self._committed.image, self._coordinate_no_longer
-        self.peers = Peers(
-            self.config, image, self.loop, self.timers, self._inter_broker_security, self.open_connection
-        )
+        self.peers = Peers(image, self._peer_clients, self.config.inter_broker_listener_name)
         return MemberReplication(self, self.peers, self._channel(), self._leader, self._epoch, leave)
 
     def _own_services(self) -> MemberServices:

@@ -15,12 +15,12 @@ import random
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
+from broker.network.outbound_connection import OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, RequestTimedOut
+from broker.network.outbound_options import OutboundOptions
 from broker.network.outbound_security import OutboundSecurity
 from protocol.client_session import ClientSession, PendingRequest, Response, SupportedVersions
 from protocol.error_codes import EncodeError, ProtocolError
@@ -31,7 +31,6 @@ from runtime.timers import Timer, Timers
 
 if TYPE_CHECKING:
     from broker.network.shared_memory import SharedMemory
-    from config import BrokerConfig
 
 log = logging.getLogger(__name__)
 
@@ -41,34 +40,10 @@ _JITTER = 0.2
 #: The login is renewed after this share of the session's lifetime. Kafka's clients choose one from 0.85 to 0.95.
 _SESSION_SHARE = 0.85
 _MOST_DOUBLINGS = 20
-_CLOSED_BY_PEER = "the broker closed the connection"
+_CLOSED_BY_PEER = "the other side closed the connection"
 
 OpenConnection = Callable[..., Awaitable[object]]
 """Opens a transport, with the parameters of `asyncio.AbstractEventLoop.create_connection`."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutboundOptions:
-    """Limits of a client, in milliseconds and bytes. The names are those of Apache Kafka's client configuration."""
-
-    client_id: str
-    request_timeout_ms: int = 30_000
-    connection_setup_timeout_ms: int = 10_000
-    connection_setup_timeout_max_ms: int = 30_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    max_frame_bytes: int = 1 << 30
-    receive_buffer_bytes: int = SYSTEM_BUFFER
-
-    @classmethod
-    def from_config(cls, config: BrokerConfig, client_id: str) -> OutboundOptions:
-        """Return the broker's limits. Kafka has no keys for the back-off of its brokers."""
-        return cls(
-            client_id,
-            config.get_int("request.timeout.ms"),
-            config.get_int("socket.connection.setup.timeout.ms"),
-            config.get_int("socket.connection.setup.timeout.max.ms"),
-        )
 
 
 class _State(Enum):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_client import OutboundClient
+from broker.network.outbound_options import OutboundOptions
 from broker.network.outbound_security import OutboundSecurity
 from broker.process.event_loop import new_event_loop
 from runtime.clock import Clock

@@ -6,9 +6,8 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from broker.membership.controllers import ControllerClients
 from broker.membership.replication import MemberReplication, _limits
-from broker.network.outbound_client import OutboundOptions
+from broker.network.outbound_clients import OutboundClients
 from broker.network.outbound_connection import SYSTEM_BUFFER
 from broker.network.outbound_security import OutboundSecurity
 from config import BrokerConfig, load
@@ -28,11 +27,10 @@ def test_a_follower_fetches_with_the_values_of_the_keys() -> None:
 
 def test_requests_to_controllers_are_bounded() -> None:
     """S23.8: controller.socket.timeout.ms bounds those without a shorter timeout of their own."""
-    options = OutboundOptions.from_config(load(), "")
     most_ms = load().get_int("controller.socket.timeout.ms")
     assert most_ms == 30_000
-    clients = ControllerClients(None, None, options, OutboundSecurity(), most_ms)  # type: ignore[arg-type]
-    assert clients.options("any", None).request_timeout_ms == 30_000
+    clients = OutboundClients(load(), None, None, OutboundSecurity(), None, most_ms)  # type: ignore[arg-type]
+    assert clients.options("any").request_timeout_ms == 30_000
     assert clients.options("any", 60_000).request_timeout_ms == 30_000
     assert clients.options("raft", 2_000).request_timeout_ms == 2_000
     assert clients.options("raft", 2_000).client_id == "raft"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.membership.peers import Peers
+from broker.network.outbound_clients import OutboundClients
 from broker.network.outbound_security import OutboundSecurity
 from config import load
 from metadata.image import Endpoint as RegisteredEndpoint
@@ -35,7 +36,8 @@ def image() -> MetadataImage:
 @pytest.fixture
 def peers(image: MetadataImage) -> Peers:
     loop: Any = FakeLoop()
-    return Peers(load(), image, loop, Timers(loop, loop.clock), OutboundSecurity())
+    clients = OutboundClients(load(), loop, Timers(loop, loop.clock), OutboundSecurity())
+    return Peers(image, clients, "PLAINTEXT")
 
 
 def test_address_is_that_of_the_listener_between_brokers(peers: Peers) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from broker.network.outbound_client import OutboundClient, OutboundOptions
+from broker.network.outbound_client import OutboundClient
 from broker.network.outbound_connection import SYSTEM_BUFFER, OutboundConnection
 from broker.network.outbound_errors import ClientClosed, ConnectionFailed, OutboundError, RequestTimedOut
+from broker.network.outbound_options import OutboundOptions
 from broker.network.outbound_security import OutboundSecurity
 from config import load
 from protocol.error_codes import EncodeError, UnsupportedVersion
@@ -193,7 +194,7 @@ def test_plaintext_peer_ends_the_tls_handshake(use_uvloop: bool) -> None:
         with OutboundDriver(listener.getsockname()[1], security, use_uvloop=use_uvloop) as driver:
             error = driver.error(driver.client.request(METADATA, REQUEST))
         server.join()
-    assert str(error).endswith("the broker closed the connection")
+    assert str(error).endswith("the other side closed the connection")
 
 
 def test_connection_that_the_broker_closes_while_idle(use_uvloop: bool) -> None:
