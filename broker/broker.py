@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
     from broker.replicas.own_appends import OwnAppends, PartitionAppends
+    from broker.replicas.remote_reads import RemoteReads
     from broker.startup.opened_data import OpenedData
     from broker.tiering.tier import Tier
     from controller.quorum import FeatureSource
@@ -180,6 +181,8 @@ class Broker(ABC):
             self._data = await self._load_data()
             self._wire()
             self.tier = tier_of(self)
+            if self.tier is not None:
+                self.fetch_attempt = self._tiered_attempts(self.tier.reader)
             self.identity = BrokerIdentity(self.metadata.cluster_id, self.partitions.node_id)
             self.services = process_services(self, self._endpoints())
             self.dispatcher.services = ServiceTable(self.services, self._own_services(), lambda: self.shares)
@@ -195,6 +198,12 @@ class Broker(ABC):
             if isinstance(error, OSError):
                 raise CannotStart(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
             raise
+
+    def _tiered_attempts(self, reads: RemoteReads) -> Callable[..., FetchAttempt]:
+        """Return what creates the attempts of fetches, which also read from remote storage."""
+        from broker.tiering.reading.tiered_fetch import tiered
+
+        return tiered(FetchAttempt, reads)
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
         """The APIs that this process serves."""

@@ -68,6 +68,7 @@ class ProcessParts(Protocol):
     fetch_sessions: FetchSessions
     time_look_ups: TimeLookUps
     fetch_attempt: Callable[..., FetchAttempt]
+    tier: Tier | None
 
     @property
     def markers(self) -> MarkerWriter:
@@ -114,6 +115,7 @@ def process_services(parts: ProcessParts, endpoints: AdvertisedEndpoints) -> Ser
         fetch_sessions=parts.fetch_sessions,
         fetch_services=fetches,
         time_look_ups=parts.time_look_ups,
+        remote_reads=None if parts.tier is None else parts.tier.reader,
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from broker.replicas.fetch_attempt import FetchServices
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partitions import Partitions
+    from broker.replicas.remote_reads import RemoteReads
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
@@ -83,6 +84,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     fetch_sessions: FetchSessions
     fetch_services: FetchServices
     time_look_ups: TimeLookUps
+    #: None without tiered storage.
+    remote_reads: RemoteReads | None
 
 
 class MainServices(msgspec.Struct, frozen=True, kw_only=True):

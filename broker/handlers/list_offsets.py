@@ -4,18 +4,18 @@ Versions: v0, which Kafka 4 has dropped, returns several offsets, the newest fir
 that were last written to before a time. v1 returns one offset, that of a record.
 
 Special timestamps, each from the version on in which it was added: -1 latest and -2 earliest (v0), -3 the record with
-the largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
-KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). Not served: tiered storage. So -4 is -2, and the answer to
--5 and -6 is offset -1 without an error.
+the largest timestamp on local disk (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered
+storage (v9, KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). Of a topic that is not tiered, -4 is -2, and
+the answer to -5 and -6 is offset -1 without an error.
 
-A request may name very many partitions, and a time may be in a large batch. Then the answer is sent later
-(broker/replicas/time_look_ups.py).
+v10 adds how long the broker may wait for remote storage (KIP-1075). A request may name very many partitions, and a time
+may be in a large batch. Then the answer is sent later (broker/replicas/time_look_ups.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -29,17 +29,21 @@ from broker.replicas.fast_path.single_list_offsets import (
     list_single,
 )
 from broker.replicas.partition import Partition
+from broker.replicas.time_look_ups import LookUpSteps
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
 from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
+from runtime.deferred import Deferred
+from storage.log.partition_log import PartitionLog
 from storage.log.timestamps import Allowance, Steps, find_last_written_by, find_max_timestamp, find_timestamp
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
+    from broker.replicas.remote_reads import RemoteReads
     from broker.replicas.time_look_ups import TimeLookUps
     from runtime.clock import Clock
 
@@ -59,6 +63,7 @@ SINCE_VERSION = {
 }
 
 _CONSUMER = -1
+_FIRST_VERSION_WITH_TIMEOUT = 10
 
 
 class FoundRecord(msgspec.Struct, frozen=True):
@@ -71,17 +76,51 @@ class FoundRecord(msgspec.Struct, frozen=True):
 
 @handles(LIST_OFFSETS, fast_path=list_single)
 def list_offsets(
-    ctx: RequestContext, request: Struct, *, partitions: Partitions, time_look_ups: TimeLookUps, clock: Clock
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    partitions: Partitions,
+    time_look_ups: TimeLookUps,
+    clock: Clock,
+    remote_reads: RemoteReads | None,
 ) -> Reply:
     time_look_ups.begin_turn()
+    remote = None
+    if remote_reads is not None:
+        wait_ms = request.timeout_ms if ctx.api_version >= _FIRST_VERSION_WITH_TIMEOUT else 0
+        deadline_ms = clock.monotonic_ms() + (wait_ms if wait_ms > 0 else remote_reads.look_up_ms)
+        remote = RemoteLookUps(remote_reads, deadline_ms, time_look_ups)
     allowance = time_look_ups.allowance
-    return time_look_ups.run(_answers(ctx, partitions, allowance, clock, request), ctx.charge)
+    waiting: list[Deferred[None]] = []
+    answer = time_look_ups.run(_answers(ctx, partitions, allowance, clock, remote, waiting, request), ctx.charge)
+    if isinstance(answer, Deferred):
+        answer.on_cancel(lambda: _cancel(waiting))
+    return answer
+
+
+def _cancel(waiting: list[Deferred[None]]) -> None:
+    for each in waiting:
+        each.cancel()
+
+
+class RemoteLookUps(NamedTuple):
+    """The look-ups in remote storage of one request, which run beside each other."""
+
+    reads: RemoteReads
+    deadline_ms: int
+    look_ups: TimeLookUps
 
 
 def _answers(
-    ctx: RequestContext, partitions: Partitions, allowance: Allowance, clock: Clock, request: Struct
-) -> Steps[Struct]:
-    """Make the answer partition by partition, each as it is at that moment."""
+    ctx: RequestContext,
+    partitions: Partitions,
+    allowance: Allowance,
+    clock: Clock,
+    remote: RemoteLookUps | None,
+    waiting: list[Deferred[None]],
+    request: Struct,
+) -> LookUpSteps[Struct]:
+    """Make the answer partition by partition, each as it is at that moment. Adds what it waits for to `waiting`."""
     sound = request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     topics = []
@@ -104,9 +143,18 @@ def _answers(
             elif ctx.api_version == 0:
                 yield from _answer_segments(partitions, allowance, clock, request, topic.name, each, answer)
             else:
-                yield from _answer(ctx.api_version, partitions, allowance, request, topic.name, each, answer)
+                steps = _answer(ctx.api_version, partitions, allowance, remote, request, topic.name, each, answer)
+                if remote is None or each.timestamp < 0:
+                    yield from steps
+                else:
+                    running = remote.look_ups.run(steps)
+                    if running is not None:
+                        waiting.append(running)
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    for running in waiting:
+        if not running.done:
+            yield running
     return LIST_OFFSETS.response(topics=topics)
 
 
@@ -114,11 +162,12 @@ def _answer(
     version: int,
     partitions: Partitions,
     allowance: Allowance,
+    remote: RemoteLookUps | None,
     request: Struct,
     name: str,
     asked: Struct,
     answer: Struct,
-) -> Steps[None]:
+) -> LookUpSteps[None]:
     """Fill in one partition's answer."""
     partition = partitions.get(name, asked.partition_index)
     if partition is None:
@@ -128,7 +177,7 @@ def _answer(
     if answer.error_code:
         return
     try:
-        found = yield from _find(allowance, request, partition, asked.timestamp)
+        found = yield from _find(allowance, remote, request, partition, asked.timestamp)
     except Exception as error:
         answer.error_code = _error_code(partitions, partition, error)
         return
@@ -198,7 +247,9 @@ def _segment_offsets(
     return offsets[: -limit - 1 : -1]
 
 
-def _find(allowance: Allowance, request: Struct, partition: Partition, timestamp: int) -> Steps[FoundRecord]:
+def _find(
+    allowance: Allowance, remote: RemoteLookUps | None, request: Struct, partition: Partition, timestamp: int
+) -> LookUpSteps[FoundRecord]:
     """Return the first record with this timestamp or a later one, or the offset of a special timestamp.
 
     A record that the client may not see yet is not found.
@@ -206,17 +257,41 @@ def _find(allowance: Allowance, request: Struct, partition: Partition, timestamp
     log, end_offset = partition.log, _end_offset(request, partition)
     if timestamp == LATEST:
         return FoundRecord(offset=end_offset, leader_epoch=partition.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+    if timestamp == EARLIEST:
         return FoundRecord(-1, *earliest_offset(log))
+    if timestamp == EARLIEST_LOCAL:
+        return _record_at(log, log.local_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return FoundRecord()
+        return _tiered_offset(log, timestamp)
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:
-        found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
+        found = None
+        if remote is not None and log.config.tiered and log.log_start_offset < log.local_start_offset:
+            found = yield from remote.reads.find_timestamp(partition, timestamp, allowance, remote.deadline_ms)
+        if found is None:
+            found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
     if found is None or found.offset >= _end_offset(request, partition):
         return FoundRecord()
     return FoundRecord(*found)
+
+
+def _tiered_offset(log: PartitionLog, timestamp: int) -> FoundRecord:
+    """Return the last offset in remote storage, or the first one that is to be copied there; -1 if it is unknown."""
+    copied = log.copied_offset
+    if not log.config.tiered:
+        return FoundRecord()
+    if timestamp == LATEST_TIERED:
+        return FoundRecord() if copied < 0 else _record_at(log, copied)
+    if copied < 0:
+        is_known = log.local_start_offset == log.log_start_offset
+        return _record_at(log, log.local_start_offset) if is_known else FoundRecord()
+    return _record_at(log, max(copied + 1, log.log_start_offset))
+
+
+def _record_at(log: PartitionLog, offset: int) -> FoundRecord:
+    epoch = log.leader_epochs.epoch_of(offset)
+    return FoundRecord(-1, offset, -1 if epoch is None else epoch)
 
 
 def _end_offset(request: Struct, partition: Partition) -> int:

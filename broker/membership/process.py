@@ -45,6 +45,7 @@ from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.process.state import BrokerState
 from broker.replication.durability import ReplicatedDurability
+from broker.replication.replica_reads import ReplicaFetchAttempt
 from broker.services import MemberServices
 from config import ConfigError
 from controller.metadata_retention import MetadataRetention
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from broker.network.outbound_client import OpenConnection
     from broker.network.outbound_security import OutboundSecurity
     from broker.observability.metrics.observed import MainParts
+    from broker.replicas.fetch_attempt import FetchAttempt
+    from broker.replicas.remote_reads import RemoteReads
     from broker.replication.replica_reads import ReplicaReads
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.served_api import ServedApi
@@ -251,6 +254,13 @@ class MemberProcess(CoordinatingMember):
             self._progress.fail(CannotStart(reason))
         else:
             self._on_fatal(reason)
+
+    def _tiered_attempts(self, reads: RemoteReads) -> Callable[..., FetchAttempt]:
+        from broker.tiering.reading.tiered_fetch import tiered
+
+        assert self._replication is not None
+        consumers = tiered(ReplicaFetchAttempt, reads)
+        return self._replication.reads._replace(consumer_attempt=consumers).attempt
 
     # -- parts -------------------------------------------------------------------------------------------------------
 

@@ -240,7 +240,7 @@ class FetchAttempt:
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else aborted_in(log, fetch_offset, records)
         except Exception as error:
-            return failed_data(wanted, error_code_of(error))
+            return self._unreadable(partition, wanted, limit_bytes, one_batch, error)
         if self._version < FIRST_VERSION_WITH_BATCHES:
             code = refusal(log.config)
             if code:
@@ -257,6 +257,12 @@ class FetchAttempt:
         if diverging is not None:
             data.diverging_epoch = diverging
         return data
+
+    def _unreadable(
+        self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool, error: Exception
+    ) -> FetchedData:
+        """Return the answer for a partition whose log could not be read."""
+        return failed_data(wanted, error_code_of(error))
 
     def _name_of(self, wanted: FetchedPartition) -> str | None:
         """Return the name of a topic id; it may have been unknown when the session began."""

@@ -9,20 +9,24 @@ look-up keeps only names and numbers in memory, and, like any waiting request, t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from runtime.deferred import Deferred
 from runtime.gate import Gate
 from runtime.process_pool import PoolProcessDied, ProcessPool
 from storage.log.batch_search import BatchSearch, SearchResult, search_file
-from storage.log.timestamps import Allowance, Steps
+from storage.log.timestamps import Allowance
 
 if TYPE_CHECKING:
     from broker.requests.context import RequestCharge
 
 T = TypeVar("T")
+
+#: A look-up in steps, like `Steps` of storage/log/timestamps.py. A step may also yield a Deferred, which it does not
+#: cancel, and is resumed with None when it is done.
+LookUpSteps: TypeAlias = Generator["BatchSearch | Deferred[Any] | None", Any, T]
 
 #: Records and headers that a look-up may read in one turn: some 2 ms. It may exceed this by one small batch.
 _RECORDS_PER_TURN = 800
@@ -42,7 +46,7 @@ class TimeLookUps:
         """Begin the turn of a request, with a full allowance."""
         self.allowance.left = _RECORDS_PER_TURN
 
-    def run(self, steps: Steps[T], charge: RequestCharge | None = None) -> T | Deferred[T]:
+    def run(self, steps: LookUpSteps[T], charge: RequestCharge | None = None) -> T | Deferred[T]:
         """Run a look-up: return its result at once, or a Deferred. Cancelling the Deferred ends the look-up.
 
         Call `begin_turn` first. `charge` counts the time against the client's quota. Errors of the look-up are raised,
@@ -74,20 +78,23 @@ class _LookUp(Generic[T]):
 
     __slots__ = ("_charge", "_continuation", "_look_ups", "_queued_entry", "_steps", "result")
 
-    def __init__(self, look_ups: TimeLookUps, steps: Steps[T], charge: RequestCharge | None) -> None:
+    def __init__(self, look_ups: TimeLookUps, steps: LookUpSteps[T], charge: RequestCharge | None) -> None:
         self._look_ups = look_ups
         self._steps = steps
         self._charge = charge
-        self._continuation: Callable[[], BatchSearch | None]
+        self._continuation: Callable[[], BatchSearch | Deferred[Any] | None]
         self._queued_entry: Callable[[], None] | None = None
         self.result: Deferred[T] = Deferred()
         self.result.on_cancel(self._cancel)
 
-    def wait(self, wanted: BatchSearch | None) -> None:
-        """Wait for a turn, or for the search that it wants."""
+    def wait(self, wanted: BatchSearch | Deferred[Any] | None) -> None:
+        """Wait for a turn, for the search that it wants, or for a Deferred."""
         if wanted is None:
             self._continuation = partial(self._steps.send, None)
             self._look_ups.wait_for_turn(self)
+        elif isinstance(wanted, Deferred):
+            self._continuation = partial(self._steps.send, None)
+            wanted.add_done_callback(self._on_waited)
         else:
             self._queued_entry = partial(self._search, wanted)
             self._look_ups.gate.enter(self._queued_entry)
@@ -106,6 +113,10 @@ class _LookUp(Generic[T]):
         if self._charge is not None:
             self._charge.pause()
         outcome()
+
+    def _on_waited(self, _: Deferred[Any]) -> None:
+        if not self.result.done:  # its client is still there
+            self.resume()
 
     def _search(self, wanted: BatchSearch) -> None:
         self._queued_entry = None

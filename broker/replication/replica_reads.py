@@ -75,6 +75,7 @@ class ReplicaReads(NamedTuple):
         brokers: the registered brokers, by the metadata.
         throttle: the limit of bytes that leaders send.
         wake: tries the fetches again that wait for a key.
+        consumer_attempt: creates the attempts of consumers; None: ReplicaFetchAttempt.
     """
 
     led: LedPartitions
@@ -85,6 +86,7 @@ class ReplicaReads(NamedTuple):
     throttle: ReplicationThrottle
     wake: Callable[[Hashable], None]
     selects_racks: bool
+    consumer_attempt: Callable[..., FetchAttempt] | None = None
 
     def attempt(
         self, services: FetchServices, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int
@@ -94,7 +96,8 @@ class ReplicaReads(NamedTuple):
             return FollowerFetchAttempt(
                 self.throttle, self.brokers, self.wake, services, ctx, request, context, replica_id
             )
-        return ReplicaFetchAttempt(self, services, ctx, request, context, replica_id)
+        create = self.consumer_attempt or ReplicaFetchAttempt
+        return create(self, services, ctx, request, context, replica_id)
 
 
 class ReplicaFetchAttempt(FetchAttempt):

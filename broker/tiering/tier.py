@@ -13,6 +13,7 @@ from broker.tiering.expirer import Expirer
 from broker.tiering.local_segments import lineage_of
 from broker.tiering.metadata_log import MetadataLog
 from broker.tiering.rate_quota import RateQuota
+from broker.tiering.reading.reader import RemoteReader
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
 from broker.tiering.rounds import Rounds
@@ -39,6 +40,17 @@ class Tier:
         self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
         expirer = Expirer(services, remover)
         self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
+        self.reader = RemoteReader(
+            services.config,
+            services.clock,
+            services.timers,
+            self.threads.reading,
+            make_quota(services.config, "fetch"),
+            self.counts,
+            self.remote_logs,
+            layout,
+            next((each.path for each in services.logs.directories if each.is_online), ""),
+        )
         self._services = services
 
     def start(self) -> None:

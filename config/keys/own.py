@@ -40,6 +40,8 @@ OWN_KEYS = (
         doc="Archives of `pybroker archive`. retention.hold.max.bytes keeps records that they do not have yet."),
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, READ_ONLY, internal=True,
         doc="Most bytes that a partition keeps beyond retention for lagging queries and archives; 0: none."),
+    ConfigKey("pybroker.remote.cache.bytes", LONG, 1_073_741_824, Range(1), LOW, CLUSTER_WIDE, internal=True,
+        doc="Most bytes of records from tiered storage that are cached in the first log directory."),
 )
 OWN_TOPIC_KEYS = (
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,

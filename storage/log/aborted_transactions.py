@@ -88,8 +88,8 @@ def _confirms(log: LocalLog, segment: Segment, claim: AbortedTransaction) -> boo
         return False
     if header.producer_id != claim.producer_id or not header.is_control:
         return False
-    if claim.first_offset < log.log_start_offset:
-        return True  # the first batch was removed and cannot be compared
+    if claim.first_offset < log.local_start_offset:
+        return True  # the first batch was removed here and cannot be compared
     first = log.segments[log.segments.floor(claim.first_offset)].find(claim.first_offset)
     if first is None or first.base_offset > claim.first_offset:
         return log.config.compacted

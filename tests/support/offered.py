@@ -45,7 +45,7 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         _of(broker, "endpoints"),
         _of(broker, "current_leaders"),
         ConversionServices(broker.appends, broker.conversions, broker.offload, broker.workers, broker.clock),
-        FetchAttempt,
+        getattr(broker, "fetch_attempt", FetchAttempt),
     ),
     "share_requests": lambda broker: ShareRequests(
         broker.guard,
