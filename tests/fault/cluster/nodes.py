@@ -242,7 +242,13 @@ def cluster(
         links = {each: stack.enter_context(Links()) for each in ids}
         among = {each: links[each].target for each in ids}
         voters = voters_of({each: links[each].port for each in ids})
-        started = pool.map(lambda each: Voter(make_directory("voter"), each, among, OF_CONTROLLERS), ids)
+
+        def start(node_id: int) -> Voter:
+            # a member connects to the address that the controller returns
+            behind = {"advertised.listeners": f"CONTROLLER://{HOST}:{links[node_id].port}"}
+            return Voter(make_directory("voter"), node_id, among, {**OF_CONTROLLERS, **behind})
+
+        started = pool.map(start, ids)
         running: dict[int, KafkaBroker] = {each.node_id: stack.enter_context(each) for each in started}
         with brokers_of(make_directory, {"controller.quorum.voters": voters}, theirs=theirs, ours=ours) as (
             brokers,
