@@ -1,4 +1,4 @@
-"""What requests need of tiered storage: records below the local log start offset (KIP-405).
+"""The reads of tiered storage that requests use: records below the local log start offset (KIP-405).
 
 `broker/tiering/reading/` has the implementation. A process without tiered storage has none.
 """

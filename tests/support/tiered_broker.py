@@ -17,7 +17,7 @@ from broker.tiering.remote_logs import RemoteLogs
 from remote.directory_store import DirectoryStore
 from remote.layout import Layout
 from remote.local_tiered_layout import LocalTieredLayout
-from remote.segment_files import SegmentFiles
+from remote.segment_files import IndexKind, SegmentFiles
 from remote.store import Source
 from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
@@ -85,6 +85,7 @@ class WatchedLayout:
         self._layout = layout
         self.reads: list[tuple[int, int, int]] = []
         self.failure: Exception | None = None
+        self.index_failure: Exception | None = None
         #: Changes the bytes that were read.
         self.change: Callable[[bytes], bytes] = lambda data: data
 
@@ -96,6 +97,11 @@ class WatchedLayout:
         if self.failure is not None:
             raise self.failure
         return self.change(self._layout.read(partition, segment, start, size_bytes))
+
+    def read_index(self, partition: TopicIdPartition, segment: RemoteSegment, kind: IndexKind) -> bytes | None:
+        if self.index_failure is not None:
+            raise self.index_failure
+        return self._layout.read_index(partition, segment, kind)
 
 
 class TieredBroker(DataBroker):

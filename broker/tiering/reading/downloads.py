@@ -74,7 +74,7 @@ class RunReader:
         self._layout = layout
         self._indexes = indexes
         self._lock = Lock()
-        #: What is being read: by key, the segment and the range of bytes.
+        #: Reads in progress: by key, the segment and the range of bytes.
         self._ranges: dict[tuple[bytes, int], tuple[bytes, int, int]] = {}
         self._numbers = count()
 

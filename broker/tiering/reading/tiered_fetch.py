@@ -63,7 +63,7 @@ class RemotePart:
         self._max_bytes = max_bytes
         self._min_one_batch = min_one_batch
         self._with_aborted = with_aborted
-        #: What was read, what is missing, or why it cannot be read: one of them after `read`.
+        #: `read` sets one of these: the records, a Deferred to wait for, or the reason why there are none.
         self.found: RemoteRecords | None = None
         self.waits_for: Deferred[None] | None = None
         self.error: Exception | None = None
