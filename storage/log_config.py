@@ -72,7 +72,7 @@ class LogConfig:
 
     # Derived values, which every append or fetch uses:
     compacted: bool = field(init=False, repr=False)
-    #: Whether retention by time and size removes segments.
+    #: Whether retention by time and size removes records.
     deletes: bool = field(init=False, repr=False)
     log_append_time: bool = field(init=False, repr=False)
     #: Whether compressed batches must be opened to check the size of their records.
@@ -81,6 +81,10 @@ class LogConfig:
     message_magic: int = field(init=False, repr=False)
     #: Whether closed segments are also in remote storage (KIP-405). Then the local disk may lack the oldest ones.
     tiered: bool = field(init=False, repr=False)
+    #: Whether closed segments are still copied there, so that local limits count.
+    copied: bool = field(init=False, repr=False)
+    #: Whether retention by time and size removes segments from this disk.
+    expires_locally: bool = field(init=False, repr=False)
     #: The limits of the records on this disk, in bytes and ms: those of the topic, or the local ones of a tiered topic.
     local_bytes: int = field(init=False, repr=False)
     local_ms: int = field(init=False, repr=False)
@@ -96,6 +100,8 @@ class LogConfig:
         derive(self, "message_magic", _magic_of(self.message_format_version))
         derive(self, "tiered", self.remote_storage_system and self.remote_storage_enable and not self.compacted)
         copied = self.tiered and not self.remote_log_copy_disable
+        derive(self, "copied", copied)
+        derive(self, "expires_locally", self.deletes or copied)
         local_bytes = self.local_retention_bytes if copied else LIKE_RETENTION
         derive(self, "local_bytes", self.retention_bytes if local_bytes == LIKE_RETENTION else local_bytes)
         local_ms = self.local_retention_ms if copied else LIKE_RETENTION

@@ -55,8 +55,9 @@ def expired(
     """Return what has expired by time, by size, or because the log starts behind it.
 
     `only_local_bytes` is the size of what remote storage does not have yet; `copying` are the ids of copies that this
-    broker makes at the moment. The search ends at the first segment of the log that stays. Among the result are
-    deletions that failed, copies of which other copies have all records, and copies that this broker did not finish.
+    broker makes at the moment. Nothing expires behind the first segment of the log that stays. Among the
+    result, wherever they are, are deletions that failed, copies of which other copies have all records, and copies that
+    this broker did not finish.
     Another broker's unfinished copy is left alone, as it may still be in progress.
     """
     expired_before_ms = now_ms - retention.ms if 0 <= retention.ms <= now_ms else None
@@ -65,23 +66,25 @@ def expired(
         excess = max(0, only_local_bytes + remote_bytes(segments, lineage, log_start_offset) - retention.bytes)
     new_start = None
     found: dict[bytes, RemoteSegment] = {}
+    stays = False
     for segment in (each for epoch, _ in lineage.epochs for each in segments.of_epoch(epoch)):
-        if segment.id in copying:
-            break
         if segment.id in found:
             continue
-        if segment.state is SegmentState.COPY_STARTED and segment.broker_id != broker_id:
+        if segment.id in copying:
+            stays = True
+        elif segment.state is SegmentState.COPY_STARTED and segment.broker_id != broker_id:
             continue
-        if (
+        elif (
             segment.state is not SegmentState.COPY_FINISHED
             or segments.is_replaced(segment)
             or _lies_before(segment, lineage, log_start_offset)
         ):
             found[segment.id] = segment
-        elif lineage.contains(segment):
+        elif not stays and lineage.contains(segment):
             is_old = expired_before_ms is not None and segment.max_timestamp_ms <= expired_before_ms
             if not is_old and not (excess and segment.size_bytes <= excess):
-                break
+                stays = True
+                continue
             excess = max(0, excess - segment.size_bytes)
             found[segment.id] = segment
             new_start = max(new_start or 0, segment.end_offset + 1)

@@ -55,7 +55,7 @@ class Jobs:
         self._longest_ms = config.get_int(f"{_PREFIX}backoff.max.ms")
         self._jitter = config.get_float(f"{_PREFIX}jitter")
         self._states: dict[Hashable, _State] = {}
-        self._warnings = LimitedLog(log, 1, 60, monotonic)  # one line a minute
+        self._warnings = LimitedLog(log, 1, 60, monotonic)
         self._is_closed = False
 
     @property

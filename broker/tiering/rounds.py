@@ -76,7 +76,7 @@ class Rounds:
         for count, partition in enumerate(islice(partitions, _LOOKED_AT_AT_ONCE), 1):  # noqa: B007 - used behind
             self.begin(partition)
         if count and not self._is_closed:
-            self._services.loop.call_soon(self._continue, partitions)
+            self._services.loop.call_soon(lambda: self._continue(partitions))
 
     def begin(self, partition: Partition) -> None:
         """Begin the jobs of a partition, if there is anything to do. A log that is not open yet has its turn later."""

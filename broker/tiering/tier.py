@@ -17,10 +17,10 @@ from broker.tiering.reading.reader import RemoteReader
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
 from broker.tiering.rounds import Rounds
-from broker.tiering.threads import TierThreads
 
 if TYPE_CHECKING:
     from broker.tiering.services import TierServices
+    from broker.tiering.threads import TierThreads
     from config import BrokerConfig
     from remote.layout import Layout
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 class Tier:
     """All parts of tiered storage. `layout` may be called in `threads` only."""
 
-    def __init__(self, services: TierServices, layout: Layout) -> None:
+    def __init__(self, services: TierServices, layout: Layout, threads: TierThreads) -> None:
         self.layout = layout
         self.counts = TierCounts()
-        self.threads = TierThreads(services.config, services.loop)
+        self.threads = threads
         self.remote_logs = RemoteLogs(services.partitions.topic_name, lambda each: self.metadata_log.is_loaded(each))
         self.metadata_log = MetadataLog(services, self.remote_logs.replay, self._on_loaded)
         self.remote_logs.on_change = self._on_change

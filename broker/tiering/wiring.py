@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.process.start_errors import CannotStart
+from broker.tiering.threads import TierThreads
 from broker.tiering.tier import Tier
 from config.tiering import located, storage_settings
 from remote.configured import layout_of
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 def make_tier(services: TierServices) -> Tier:
     """Return the tier. Raises CannotStart if the storage cannot be used as it is configured."""
     try:
-        return Tier(services, configured_layout(services.config))
+        layout = configured_layout(services.config)
     except SettingError as error:
         raise CannotStart(str(located(services.config, error))) from None
+    return Tier(services, layout, TierThreads(services.config, services.loop))
 
 
 def configured_layout(config: BrokerConfig) -> Layout:

@@ -1,11 +1,13 @@
 """Retention: find and remove the expired segments of a log, by log start offset, size and time.
 
-Size and time apply with cleanup.policy delete. Only whole segments are removed, oldest first, and never beyond the high
-watermark. Time is the segment's largest timestamp, not the file's. By size a segment is removed only if the rest still
-has at least retention.bytes. If all segments have expired, a new empty one is created first, so that offsets continue.
+Size and time apply with cleanup.policy delete, and the local limits of a tiered log also without any policy. Only whole
+segments are removed, oldest first, and never beyond the high watermark. Time is the segment's largest timestamp, not
+the file's. By size a segment is removed only if the rest still has at least retention.bytes. If all segments have
+expired, a new empty one is created first, so that offsets continue.
 
 A tiered log (KIP-405) has local limits instead, local.retention.ms and local.retention.bytes, as soon as remote storage
-has a segment. The log start offset stays; remote retention moves it (tiered/expiry.py). If the active segment has
+has a segment. The log start offset stays; remote retention moves it (tiered/expiry.py). With remote.log.copy.disable
+the limits are those of other logs, and the log start offset moves. If the active segment has
 expired, a new one is begun, so that the old one is copied.
 
 Some readers do not commit their offsets here (see `unread_from`). For them, segments that expired by time or size are
@@ -51,7 +53,7 @@ def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -
         return []  # as many logs of a large broker
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
     count = sum(1 for end in ends[:-1] if end <= log.local_start_offset)
-    if config.deletes:
+    if config.expires_locally:
         if config.local_bytes >= 0:
             excess = log.size_bytes - sum(segment.size_bytes for segment in segments[:count]) - config.local_bytes
             excess += margin_bytes
@@ -76,7 +78,7 @@ def copied_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> l
     """
     if expired and expired[-1] is log.active_segment and log.active_segment.size_bytes:
         log.roll(log.log_end_offset, now_ms)
-    kept_from = log.local_start_offset if not log.config.remote_log_copy_disable else log.log_end_offset
+    kept_from = log.local_start_offset if log.config.copied else log.log_end_offset
     removable = max(kept_from, log.copied_offset + 1)
     return [segment for segment in expired if _end_of(log, segment) <= removable]
 
@@ -108,7 +110,7 @@ def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], sta
 
 
 def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> list[str]:
-    """Take expired segments out of the log and raise its start, of a tiered log the local one.
+    """Take expired segments out of the log and raise its start; the local one, if they are copied to remote storage.
 
     Returns the paths of the files to remove. Raises OSError if a new segment cannot be created.
     """
@@ -118,7 +120,7 @@ def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> l
         log.roll(log.log_end_offset, now_ms)
     following = log.segments.after(expired[-1])
     assert following is not None, "a new segment was begun"
-    if log.config.tiered:
+    if log.config.copied:
         log.raise_local_start(following.base_offset)
     else:
         log.raise_log_start(following.base_offset)

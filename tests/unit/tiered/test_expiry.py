@@ -88,7 +88,7 @@ def test_segments_before_the_start_of_the_log_expire() -> None:
 def test_a_failed_deletion_is_tried_again() -> None:
     segments = three()
     enter(segments, 2, DELETING)
-    assert expiry(segments) == ([], None)
+    assert expiry(segments) == ([10], None)
     assert expiry(segments, RemoteRetention(ms=991)) == ([0, 10], 10)
     enter(segments, 1, DELETING)
     assert expiry(segments) == ([0, 10], None)
@@ -100,7 +100,7 @@ def test_an_unfinished_copy_counts_neither_as_size_nor_as_the_start_of_the_log()
     segments.add(own)
     segments.add(other._replace(broker_id=OTHER_BROKER))
     assert remote_bytes(segments, LOG, 0) == 300
-    assert expiry(segments, RemoteRetention(bytes=350)) == ([], None)
+    assert expiry(segments, RemoteRetention(bytes=350)) == ([30], None)
     assert expiry(segments, RemoteRetention(ms=0)) == ([0, 10, 20, 30], 30)
     assert expiry(segments, RemoteRetention(ms=0), copying=[own.id]) == ([0, 10, 20], 30)
 

@@ -69,10 +69,10 @@ def test_the_local_limits_are_those_of_the_topic_unless_they_are_set(
 
 
 def test_without_copies_the_topics_own_limits_apply(tmp_path: Path) -> None:
-    """remote.log.copy.disable: nothing waits for a copy any more, and remote retention moves the log's start."""
+    """remote.log.copy.disable: nothing waits for a copy any more, and the log begins on this disk, as in Kafka."""
     manager, log = filled(tmp_path, config(remote_log_copy_disable=True, retention_bytes=800, local_retention_bytes=0))
     do(manager.retention_tasks(T0))
-    assert starts(log) == (0, 12, 12)
+    assert starts(log) == (12, 12, 12)
 
 
 def test_a_log_of_a_broker_without_remote_storage_has_one_start(tmp_path: Path) -> None:
