@@ -27,14 +27,18 @@ class Route(NamedTuple):
 
 
 class Exchange:
-    """A request on its way, or being answered. `after`: the metadata offset that must be committed first."""
+    """A request on its way, or being answered. `after`: the metadata offset that must be committed first.
 
-    __slots__ = ("after", "request", "response")
+    `epoch`: the leader epoch of the coordinator that has taken the request.
+    """
+
+    __slots__ = ("after", "epoch", "request", "response")
 
     def __init__(self, request: Any) -> None:
         self.request = request
         self.response: Any = None
         self.after = 0
+        self.epoch = -1
 
     def wait_for(self, answer: Deferred[Any]) -> None:
         """The receiver answers when it can."""

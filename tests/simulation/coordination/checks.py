@@ -35,11 +35,11 @@ class TransactionChecks:
         #: The transaction that a marker of a producer and epoch ends; that of each marker, by index, offset and epoch.
         self._decided: dict[tuple[int, int], TransactionKey] = {}
         self._closes: dict[tuple[int, int, int], TransactionKey] = {}
-        #: Offsets of groups: the transactions that commit them, their last committed records, and by group the newest
-        #: record that a client knows of.
+        #: Offsets of groups: the transactions that commit them, their last committed records with their leader epochs,
+        #: and by group and epoch the newest record that a client knows of.
         self._offsets: dict[int, TransactionKey] = {}
-        self._records: dict[int, int] = {}
-        self._acknowledged: Counter[str] = Counter()
+        self._records: dict[int, tuple[int, int]] = {}
+        self._acknowledged: dict[str, Counter[int]] = {}
         #: By partition: the last stable offset at the highest high watermark, and that.
         self._shown: dict[int, tuple[int, int]] = {}
 
@@ -58,7 +58,7 @@ class TransactionChecks:
             batch = parse(value)
             found = parse_group_record(batch.key, batch.value) if batch.marker is None else None
             if isinstance(found, OffsetRecord) and found.committed is not None:
-                self._records[found.committed.offset] = offset
+                self._records[found.committed.offset] = offset, entry[0]
 
     def _follow(self, found: Transaction) -> None:
         before = self._transactions.get(found.transactional_id)
@@ -161,19 +161,24 @@ class TransactionChecks:
             return
         if offset not in self._records:
             raise Violation("G1 acknowledged offsets", f"offset {offset} of {group} is acknowledged, and not committed")
-        self._acknowledged[group] = max(self._acknowledged[group], self._records[offset])
+        record, epoch = self._records[offset]
+        newest = self._acknowledged.setdefault(group, Counter())
+        newest[epoch] = max(newest[epoch], record)
 
-    def newest_acknowledged(self, group: str) -> int:
-        """Return where the newest record is of which a client knows."""
-        return self._acknowledged[group]
+    def newest_acknowledged(self, group: str) -> dict[int, int]:
+        """Return by leader epoch where the newest record is of which a client knows."""
+        return dict(self._acknowledged.get(group, ()))
 
-    def offset_was_fetched(self, group: str, offset: int, known: int) -> None:
-        """G2: what is fetched is committed, and not older than what was acknowledged before."""
+    def offset_was_fetched(self, group: str, offset: int, acknowledged: dict[int, int], epoch: int) -> None:
+        """G2: what is fetched is committed, and not older than what was acknowledged before the fetch.
+
+        A coordinator that has not learnt yet of its successor, the leader of a later epoch, cannot know what that one
+        has acknowledged. It answers, as Apache Kafka's does.
+        """
         if self.is_void:
             return
-        record = self._records.get(offset)
-        if offset == -1:
-            record = 0
+        known = max((record for each, record in acknowledged.items() if each <= epoch), default=-1)
+        record = -1 if offset == -1 else self._records.get(offset, (None, 0))[0]
         transaction = self._offsets.get(offset)
         if record is None or record < known or (transaction is not None and self.outcomes.get(transaction) is not True):
             raise Violation(

@@ -202,7 +202,7 @@ class TransactionalClient:
             if kind.startswith("offsets"):  # the commit may be in the transaction or not: its end is the same for all
                 self.must_abort = True
 
-    def answered(self, kind: str, answer: Struct) -> None:
+    def answered(self, kind: str, answer: Struct, epoch: int) -> None:
         """Take over an answer; those to an earlier life are ignored."""
         if kind not in self.under_way:
             return
@@ -252,7 +252,7 @@ class CommittingClient:
         self._checks = checks
         self.under_way: set[str] = set()
         self._offset = 0
-        self._known: dict[str, int] = {}
+        self._known: dict[str, dict[int, int]] = {}
 
     def act(self, verb: str, argument: Any, now_ms: int) -> Request | None:
         """Return the request of a step, or None if one of its kind is under way."""
@@ -276,8 +276,8 @@ class CommittingClient:
         """There is no answer."""
         self.under_way.discard(kind)
 
-    def answered(self, kind: str, answer: Struct) -> None:
-        """Take over an answer."""
+    def answered(self, kind: str, answer: Struct, epoch: int) -> None:
+        """Take over an answer of a coordinator that led in an epoch."""
         self.under_way.discard(kind)
         if _code_of(answer):
             return
@@ -287,7 +287,7 @@ class CommittingClient:
             ((topic,),) = (each.topics for each in answer.groups)
             (partition,) = topic.partitions
             group = answer.groups[0].group_id
-            self._checks.offset_was_fetched(group, partition.committed_offset, self._known[kind])
+            self._checks.offset_was_fetched(group, partition.committed_offset, self._known[kind], epoch)
 
 
 def _code_of(answer: Struct) -> int:

@@ -151,6 +151,8 @@ class CoordinatedWorld(World):
         process = self.processes.get(route.target)
         if process is None or not process.serves:
             return False
+        leader = process.leaders.partitions.get((TOPIC, Places(self.config.partitions).offsets))
+        exchange.epoch = leader.state.leader_epoch if leader is not None else -1
         exchange.response = process.leaders.member.serve(*exchange.request)
         self._pump(route.target)
         return True
@@ -175,9 +177,9 @@ class CoordinatedWorld(World):
             answer = exchange.response.result() if isinstance(exchange.response, Deferred) else exchange.response
         except Exception:  # the broker closes the connection
             answer = None
-        self._take(route, answer)
+        self._take(route, answer, exchange.epoch)
 
-    def _take(self, route: Route, answer: Struct | None) -> None:
+    def _take(self, route: Route, answer: Struct | None, epoch: int = -1) -> None:
         client = self.clients.get(route.source)
         if client is None:
             asked = self._sent.pop(route, None)
@@ -188,7 +190,7 @@ class CoordinatedWorld(World):
         elif answer is None:
             client.failed(route.kind)
         else:
-            client.answered(route.kind, answer)
+            client.answered(route.kind, answer, epoch)
 
     def _sender_failed(self, route: Route) -> None:
         if _is_coordinated(route):
