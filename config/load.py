@@ -31,6 +31,8 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 DEFAULT_NODE_ID = 1
 TIERED = "remote.log.storage.system.enable"
+#: Their values are prefixes of keys that belong to plugins.
+PLUGIN_PREFIX_KEYS = ("remote.log.storage.manager.impl.prefix", "remote.log.metadata.manager.impl.prefix")
 
 # Keys with Java classes that are errors unless this broker has an equivalent of the class.
 _CHECKED_CLASSES = frozenset(
@@ -64,8 +66,10 @@ def load(
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
     found.problems += replace_variables(settings, environ)
     in_cluster = _roles_in_cluster(settings)
+    of_plugins = tuple(each.text for key in PLUGIN_PREFIX_KEYS if (each := settings.get(key)) is not None and each.text)
     for key, setting in settings.items():
-        _warn_about(key, setting, strict, in_cluster, found)
+        if not key.startswith(of_plugins) or row_of(key) is not None:
+            _warn_about(key, setting, strict, in_cluster, found)
     translate(settings)
     _unify_node_id(settings, found)
     values = _read_values(settings, found)

@@ -38,6 +38,7 @@ def test_settings_of_the_storage_have_a_prefix() -> None:
     assert storage_settings(started()) == (LOCAL_CLASS, {"dir": "/remote"}, "rsm.config.")
     own = started(remote__log__storage__manager__impl__prefix="own.", own__dir="/elsewhere", rsm__config__dir="/unused")
     assert storage_settings(own) == (LOCAL_CLASS, {"dir": "/elsewhere"}, "own.")
+    assert own.warnings == ()
 
 
 @pytest.mark.parametrize(
