@@ -42,7 +42,7 @@ class Appends(Protocol):
         """Append records and replay them."""
 
 
-class Heard(NamedTuple):
+class HeartbeatAnswer(NamedTuple):
     """The answer to a heartbeat."""
 
     is_caught_up: bool
@@ -138,7 +138,7 @@ class BrokerLife:
 
     # ---- heartbeats
 
-    def heartbeat(self, request: Struct) -> Heard:
+    def heartbeat(self, request: Struct) -> HeartbeatAnswer:
         """Take a heartbeat, and change the broker's state. Raises Refused: STALE_BROKER_EPOCH."""
         broker_id = request.broker_id
         self.check_epoch(broker_id, request.broker_epoch)
@@ -165,7 +165,7 @@ class BrokerLife:
         if request.cordoned_log_dirs is not None:
             self._cordon(broker_id, request.cordoned_log_dirs)
         is_caught_up = offset >= session.registration_offset
-        return Heard(is_caught_up, after.is_fenced, after is BrokerState.SHUTDOWN_NOW)
+        return HeartbeatAnswer(is_caught_up, after.is_fenced, after is BrokerState.SHUTDOWN_NOW)
 
     def _changes(self, broker_id: int, after: BrokerState) -> list[Changes]:
         image, unclean = self._image, self._may_be_unclean

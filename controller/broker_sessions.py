@@ -63,7 +63,7 @@ class BrokerSessions:
             session.ends_ms = None
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
-        """Return whether the broker was heard within a session."""
+        """Return whether the broker has a session that has not ended."""
         session = self._by_broker.get(broker_id)
         return session is not None and session.ends_ms is not None and session.ends_ms > now_ms
 
@@ -91,7 +91,7 @@ class BrokerSessions:
         self._by_broker.pop(broker_id, None)
 
     def take_ended(self, now_ms: int) -> int | None:
-        """End the session of one broker that was not heard for too long, and return its id; None if there is none."""
+        """End one session without a heartbeat in time, and return the broker's id; None if there is none."""
         for broker_id, session in self._by_broker.items():
             if session.ends_ms is not None and session.ends_ms <= now_ms:
                 session.ends_ms = None

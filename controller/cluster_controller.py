@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from controller.metadata_log import MetadataLog
 
 log = logging.getLogger(__name__)
-refused_log = LimitedLog(log)  # brokers and clients may repeat what is refused
 
 PRODUCER_IDS = 1000
 """The producer ids of one block, as in Kafka."""
@@ -96,6 +95,10 @@ class ClusterController(Controller):
         self._brokers = BrokerLife(self, self._index, unclean, monotonic_ms, session_ms)
         self._elections = Elections(config, self, self._index, unclean, monotonic_ms)
         self._is_closed = False
+        #: Brokers and clients may repeat what is refused.
+        self._refused_log = LimitedLog(log, lines=10, seconds=30)
+        #: A broker repeats its registration each half second, until the session of its former process has ended.
+        self._registration_log = LimitedLog(log, lines=3, seconds=30)
 
     # ---- the log
 
@@ -147,6 +150,11 @@ class ClusterController(Controller):
             return Deferred.resolved(response)
         return self.when_durable().then(lambda _: response)
 
+    def _refusal(self, api: Api, request: Struct, refusal: Refused) -> Struct:
+        """Return the error of a request that another process of the broker may have sent, and log it."""
+        self._refused_log.warning("%s of broker %d is refused: %s", api.name, request.broker_id, refusal.message)
+        return api.response(error_code=refusal.error_code)
+
     # ---- brokers
 
     def register_broker(self, request: Struct) -> Deferred[Struct]:
@@ -157,7 +165,7 @@ class ClusterController(Controller):
             return BROKER_REGISTRATION.response(broker_epoch=self._brokers.register(request, cluster))
 
         def refused(refusal: Refused) -> Struct:
-            log.warning("Broker %d is not registered: %s", request.broker_id, refusal.message)
+            self._registration_log.warning("Broker %d is not registered: %s", request.broker_id, refusal.message)
             return BROKER_REGISTRATION.response(error_code=refusal.error_code)
 
         return self._answer(decide, refused)
@@ -166,10 +174,10 @@ class ClusterController(Controller):
         """Answer BrokerHeartbeat."""
 
         def decide() -> Struct:
-            heard = self._brokers.heartbeat(request)
-            return BROKER_HEARTBEAT.response(**heard._asdict())
+            answer = self._brokers.heartbeat(request)
+            return BROKER_HEARTBEAT.response(**answer._asdict())
 
-        return self._answer(decide, lambda refusal: _refusal(BROKER_HEARTBEAT, request, refusal))
+        return self._answer(decide, lambda refusal: self._refusal(BROKER_HEARTBEAT, request, refusal))
 
     def former_process_ended(self, broker_id: int) -> None:
         """Note that the registered process of a broker has ended, so that its next one can register at once."""
@@ -215,7 +223,7 @@ class ClusterController(Controller):
             self.append([record])
             return ALLOCATE_PRODUCER_IDS.response(producer_id_start=first, producer_id_len=PRODUCER_IDS)
 
-        return self._answer(decide, lambda refusal: _refusal(ALLOCATE_PRODUCER_IDS, request, refusal))
+        return self._answer(decide, lambda refusal: self._refusal(ALLOCATE_PRODUCER_IDS, request, refusal))
 
     # ---- partitions
 
@@ -224,7 +232,16 @@ class ClusterController(Controller):
     ) -> Deferred[list[NewTopicResult]]:
         """Create topics, each on its own. Log the others, because the clients are those of other nodes."""
         created = super().create_topics(topics, validate_only=validate_only, admit=admit)
-        return created.then(_log_refused_topics)
+        return created.then(self._log_refused_topics)
+
+    def _log_refused_topics(self, results: list[NewTopicResult]) -> list[NewTopicResult]:
+        for each in results:
+            # Many clients create their topics again at each start.
+            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                self._refused_log.warning(
+                    "Topic %s is not created: %s", each.name, each.error_message or each.error_code.text
+                )
+        return results
 
     def alter_partition(self, request: Struct) -> Deferred[Struct]:
         """Answer AlterPartition."""
@@ -242,7 +259,7 @@ class ClusterController(Controller):
             ]
             return ALTER_PARTITION.response(topics=topics)
 
-        return self._answer(decide, lambda refusal: _refusal(ALTER_PARTITION, request, refusal))
+        return self._answer(decide, lambda refusal: self._refusal(ALTER_PARTITION, request, refusal))
 
     def assign_replicas_to_dirs(self, request: Struct) -> Deferred[Struct]:
         """Answer AssignReplicasToDirs."""
@@ -263,7 +280,7 @@ class ClusterController(Controller):
             self.write([*decision.records, *moves.changes(decision.offline.values())])
             return _assigned(request, decision.errors)
 
-        return self._answer(decide, lambda refusal: _refusal(ASSIGN_REPLICAS_TO_DIRS, request, refusal))
+        return self._answer(decide, lambda refusal: self._refusal(ASSIGN_REPLICAS_TO_DIRS, request, refusal))
 
     def alter_reassignments(
         self, targets: Sequence[reassignments.Target], *, may_change_factor: bool = True
@@ -313,24 +330,10 @@ class ClusterController(Controller):
         self._is_closed = True
 
 
-def _log_refused_topics(results: list[NewTopicResult]) -> list[NewTopicResult]:
-    for each in results:
-        # Many clients create their topics again at each start.
-        if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            refused_log.warning("Topic %s is not created: %s", each.name, each.error_message or each.error_code.text)
-    return results
-
-
 def _is_about_unclean_elections(change: Changes) -> bool:
     return (
         isinstance(change, MetadataRecord) and change.message is ConfigRecord and change.value.name == UNCLEAN_ELECTIONS
     )
-
-
-def _refusal(api: Api, request: Struct, refusal: Refused) -> Struct:
-    """Return the error of a request that another process of the broker may have sent, and log it."""
-    refused_log.warning("%s of broker %d is refused: %s", api.name, request.broker_id, refusal.message)
-    return api.response(error_code=refusal.error_code)
 
 
 def _new_isr(topic_id: bytes, proposed: Struct) -> NewIsr:

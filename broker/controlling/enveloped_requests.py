@@ -45,7 +45,7 @@ class EnvelopedConnection:
 
 
 class EnvelopedRequests:
-    """Serves them by the dispatcher of the controller listener."""
+    """Serves requests in envelopes with the dispatcher of the controller listener."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher

@@ -93,13 +93,13 @@ class MetadataReads:
         return deferred
 
     def advance(self) -> None:
-        """Wake those whose records are on the disk now."""
+        """End the waits for records that are on the disk now."""
         high_watermark = self.high_watermark
         for number in [number for number, each in self._waiting.items() if each.offset < high_watermark]:
             self._end(number)
 
     def close(self) -> None:
-        """Wake all."""
+        """End all waits."""
         for number in list(self._waiting):
             self._end(number)
 

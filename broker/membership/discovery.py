@@ -64,7 +64,7 @@ class ClusterDiscovery:
         self._channel.request(endpoint, DESCRIBE_CLUSTER, request).add_done_callback(self._take)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Send no more requests."""
         self._is_closed = True
         self._channel.close()
 

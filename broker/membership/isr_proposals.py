@@ -63,7 +63,7 @@ class IsrProposals:
         self._changes.forget(key)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Send no more requests."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()

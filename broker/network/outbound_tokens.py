@@ -19,6 +19,7 @@ from broker.network.outbound_token_endpoint import TokenEndpoint, TokenUnavailab
 from config.errors import ConfigError, Problem
 from config.sasl import OAUTHBEARER, jaas_entries
 from config.values import ConfigValue, Password
+from runtime.log_limit import LimitedLog
 from security.sasl.client import BearerClient
 from security.sasl.unsecured_login import UnsecuredLogin
 
@@ -104,6 +105,7 @@ class _TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._log = LimitedLog(log, lines=1, seconds=30)  # each login reads the file
         try:
             self._token = self._read()
         except (OSError, ValueError) as error:
@@ -114,7 +116,7 @@ class _TokenFile:
         try:
             self._token = self._read()
         except (OSError, ValueError) as error:
-            log.warning("No token for logins at other nodes can be read, so the old one stays: %s", error)
+            self._log.warning("No token for logins at other nodes can be read, so the old one stays: %s", error)
         return self._token
 
     def _read(self) -> str:

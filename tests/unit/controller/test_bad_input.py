@@ -90,5 +90,14 @@ def test_refused_request_is_logged_and_changes_nothing(case: str, caplog: pytest
     caplog.clear()
     with caplog.at_level(logging.INFO):
         assert request(cluster) == expected
-    assert [message.partition(" (")[0] for message in caplog.messages] == [line], "without a count of earlier lines"
+    assert caplog.messages == [line]
     assert (cluster.log.end_offset, cluster.partition()) == (offset, partition)
+
+
+def test_a_registration_that_is_repeated_is_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """A broker that restarts is refused twice a second, until the session of its former process has ended."""
+    cluster = SmallCluster().with_brokers(1)
+    for _ in range(18):
+        assert cluster.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert [each for each in caplog.messages if "is not registered" in each] == caplog.messages
+    assert len(caplog.messages) == 3
