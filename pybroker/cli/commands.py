@@ -42,7 +42,7 @@ _GROUPS: dict[str, tuple[tuple[str, str, Kind, str, str], ...]] = {
         ("topics", "pybroker.cli.topics", "client", "ACTION", "list, create, alter and delete topics"),
         ("groups", "pybroker.cli.groups", "client", "ACTION", "show groups and lag, reset offsets"),
         ("configs", "pybroker.cli.configs", "client", "ACTION", "show and set configs"),
-        ("cluster", "pybroker.cli.cluster", "client", "ACTION", "show the brokers and the cluster id"),
+        ("cluster", "pybroker.cli.cluster", "client", "ACTION", "show brokers, quorum and features; hand over"),
         ("reassign", "pybroker.cli.reassign", "client", "ACTION", "move replicas to other brokers"),
         ("elect-leaders", "pybroker.cli.elect_leaders", "client", "[...]", "let preferred replicas lead"),
         ("verify-replicas", "pybroker.cli.verify_replicas", "client", "[...]", "compare the replicas of partitions"),

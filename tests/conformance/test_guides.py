@@ -61,6 +61,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("backup.md", "pybroker stop"): "tests/integration/test_backup_guide.py runs these lines",
     ("backup.md", "pybroker verify"): "tests/integration/test_backup_guide.py runs these lines",
     ("cluster.md", "docker compose"): "needs docker",
+    ("cluster.md", "pybroker serve"): "tests/integration/test_daemon.py starts and stops a cluster",
     ("cluster.md", "useradd --system kafka"): "needs root and systemd",
     ("cluster.md", "pybroker topics create"): "needs three brokers: tests/conformance/test_cluster_guide.py runs it",
     ("cluster.md", "pybroker topics describe"): "needs three brokers: tests/conformance/test_cluster_guide.py runs it",

@@ -40,13 +40,17 @@ def command_line() -> ArgumentParser:
     return parser
 
 
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _found(config: BrokerConfig, outlook: Outlook) -> Iterator[Line]:
     topics = outlook.image.topics_by_name.values()
     partitions = sum(len(each.partitions) for each in topics)
     yield Line(
         "found",
         f"Node {config.node_id} of cluster {outlook.cluster_id} has {outlook.end_offset} records of metadata, leader"
-        f" epoch {outlook.epoch}: {len(topics)} topics with {partitions} partitions.",
+        f" epoch {outlook.epoch}: {_count(len(topics), 'topic')}, {_count(partitions, 'partition')}.",
     )
     if outlook.is_named:
         yield Line("found", "The log names the new voters already: an interrupted handover is continued.")
