@@ -77,7 +77,8 @@ needs a restart unless the key is marked with Kafka's update mode: **per-broker*
 **cluster-wide** keys also for all brokers at once. Keys of topics, groups, clients and users can always change.
 **members**: only members of a cluster (`process.roles=broker`, [experimental](../guides/cluster.md)) use the key,
 **controllers**: only [pybroker's own controller](../guides/controller.md).
-Keys of "Metadata of tiered storage" follow the prefix `rlmm.config.`.
+Keys of "Metadata of tiered storage" follow the prefix `rlmm.config.`; those of the storage itself, which follow
+`rsm.config.`, are in [the guide](../guides/tiered-storage.md#storage-classes).
 [Keys without effect](#without-effect) are at the end.
 """
 

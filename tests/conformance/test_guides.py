@@ -71,6 +71,8 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("clients/java.md", "kafka-topics.sh"): _TOOLS,
     ("spark.md", "pybroker pipeline"): "starts Spark: tests/conformance/test_pipeline.py does",
     ("spark.md", "from pyspark.sql"): "starts Spark: tests/conformance/test_readme.py runs it",
+    ("tiered-storage.md", "pybroker topics"): "tests/integration/test_tiered_guide.py runs these lines",
+    ("tiered-storage.md", "pybroker configs"): "tests/integration/test_tiered_guide.py runs these lines",
     ("migrate.md", "kafka-server-stop.sh"): "Apache Kafka's own",
     ("migrate.md", "pybroker verify"): "needs directories: tests/unit/tools/data has them",
     ("migrate.md", "pybroker config/server.properties"): _STARTS,
