@@ -11,7 +11,8 @@ from remote.errors import SettingError
 from remote.guarded_store import GuardedStore
 from remote.layout import Layout
 from remote.local_tiered_layout import FOLDER, LocalTieredLayout
-from remote.storage_settings import DEFAULT_PREFIX, read_settings
+from remote.storage_settings import DEFAULT_PREFIX, OWN_CLASS, read_settings
+from remote.store import Store
 from remote.stored_where import LayoutKind, StorageSettings
 
 #: The object that shows whether a bucket can be believed.
@@ -39,12 +40,17 @@ def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> GuardedSt
     if directory is not None:
         files = _directory_store(key, directory, is_made=chosen.layout is LayoutKind.LOCAL_TIERED)
         return GuardedStore(files, directory, deadline_s=chosen.timeout_s)
+    probe_key = f"{chosen.prefix}{PROBE}"
+    return GuardedStore(_bucket(chosen, key), chosen.url, deadline_s=chosen.timeout_s, probe_key=probe_key)
+
+
+def _bucket(chosen: StorageSettings, key: str) -> Store:
     try:
         from remote.object_store import ObjectStore
     except ImportError:
         raise SettingError(key, chosen.url, f"needs a library for buckets: {EXTRA}") from None
     try:
-        store = ObjectStore(
+        return ObjectStore(
             chosen.url,
             chosen.options,
             chosen.timeout_s,
@@ -54,8 +60,14 @@ def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> GuardedSt
         )
     except ValueError as error:
         raise SettingError(key, None, str(error)) from None
-    probe_key = f"{chosen.prefix}{PROBE}"
-    return GuardedStore(store, chosen.url, deadline_s=chosen.timeout_s, probe_key=probe_key)
+
+
+def store_for_reading(settings: Mapping[str, str]) -> GuardedStore:
+    """Return the store that the keys of the own class name, for a program that only reads. Raises SettingError."""
+    chosen = read_settings(OWN_CLASS, settings, "")
+    if chosen.directory is not None:
+        return GuardedStore(DirectoryStore(chosen.directory), chosen.directory, deadline_s=chosen.timeout_s)
+    return GuardedStore(_bucket(chosen, chosen.location_key), chosen.url, deadline_s=chosen.timeout_s)
 
 
 def _directory_store(key: str, directory: str, *, is_made: bool) -> DirectoryStore:

@@ -26,17 +26,21 @@ _SUFFIXES = {
 }
 
 
-def key_of(partition: TopicIdPartition, segment: RemoteSegment, suffix: str) -> str:
-    """Return the key of one file of the segment."""
-    folder = f"{FOLDER}/{partition.topic}-{partition.partition}-{id_text(partition.topic_id)}"
+def key_of(partition: TopicIdPartition, segment: RemoteSegment, suffix: str, root: str = FOLDER) -> str:
+    """Return the key of one file of the segment; `root` is the folder of all partitions, empty for the store itself."""
+    folder = f"{root}/" if root else ""
+    folder += f"{partition.topic}-{partition.partition}-{id_text(partition.topic_id)}"
     return f"{folder}/{segment.start_offset:020}-{id_text(segment.id)}.{suffix}"
 
 
 class LocalTieredLayout:
     """Segments in the layout of LocalTieredStorage."""
 
-    def __init__(self, store: Store, *, deletes_on_close: bool = False, may_delete: bool = True) -> None:
+    def __init__(
+        self, store: Store, *, folder: str = FOLDER, deletes_on_close: bool = False, may_delete: bool = True
+    ) -> None:
         """With `may_delete` false `delete` does nothing, as with Kafka's `delete.enable`."""
+        self._folder = folder
         self._store = store
         self._deletes_on_close = deletes_on_close
         self._may_delete = may_delete
@@ -46,18 +50,18 @@ class LocalTieredLayout:
         for kind, suffix in _SUFFIXES.items():
             content = getattr(files, kind.value)
             if content is not None:
-                self._store.put(key_of(partition, segment, suffix), content)
-        self._store.put(key_of(partition, segment, _LOG), files.log)
+                self._store.put(self._key(partition, segment, suffix), content)
+        self._store.put(self._key(partition, segment, _LOG), files.log)
         return None
 
     def read(self, partition: TopicIdPartition, segment: RemoteSegment, start: int, size_bytes: int) -> bytes:
         """Return bytes of `.log`."""
-        return self._store.get(key_of(partition, segment, _LOG), start, size_bytes)
+        return self._store.get(self._key(partition, segment, _LOG), start, size_bytes)
 
     def read_index(self, partition: TopicIdPartition, segment: RemoteSegment, kind: IndexKind) -> bytes | None:
         """Return the whole file of an index."""
         try:
-            return self._store.get(key_of(partition, segment, _SUFFIXES[kind]))
+            return self._store.get(self._key(partition, segment, _SUFFIXES[kind]))
         except Absent:
             if kind is IndexKind.TRANSACTION:
                 return None
@@ -67,7 +71,7 @@ class LocalTieredLayout:
         """Delete all files of the segment."""
         if not self._may_delete:
             return
-        self._store.delete([key_of(partition, segment, suffix) for suffix in (_LOG, *_SUFFIXES.values())])
+        self._store.delete([self._key(partition, segment, suffix) for suffix in (_LOG, *_SUFFIXES.values())])
 
     def health(self) -> Health:
         """Return what the store has noted, if it notes anything."""
@@ -76,4 +80,7 @@ class LocalTieredLayout:
     def close(self) -> None:
         """Delete everything if Kafka's `delete.on.close` is set: a setting for tests."""
         if self._deletes_on_close:
-            self._store.delete([each.key for each in list(self._store.list(f"{FOLDER}/"))])
+            self._store.delete([each.key for each in list(self._store.list(f"{self._folder}/"))])
+
+    def _key(self, partition: TopicIdPartition, segment: RemoteSegment, suffix: str) -> str:
+        return key_of(partition, segment, suffix, self._folder)

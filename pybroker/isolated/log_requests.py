@@ -21,13 +21,14 @@ def plan(exchange: Exchange) -> list[dict[str, Any]]:
     """Return the splits of a directory, each a part of a segment, in order.
 
     Request: `path` of a partition's directory, or of one with many; `topics` to read, or None; or `assigned`, the
-    partitions to read; `start` and `end` (Bounds); `committed`.
+    partitions to read; `start` and `end` (Bounds); `committed`; `remote`, with the `url` of remote storage and its
+    `options`, or None. Without `path` everything is read from remote storage.
     """
     wanted = exchange.wanted
     start, end = Bounds.from_json(wanted["start"]), Bounds.from_json(wanted["end"])
-    splits = []
-    for directory in _wanted_directories(wanted):
-        splits += _plan_partition(StoredLog(directory), start, end, wanted["committed"])
+    splits: list[dict[str, Any]] = []
+    for log, more in _wanted_logs(wanted):
+        splits += (split | more for split in _plan_partition(log, start, end, wanted["committed"]))
     return splits
 
 
@@ -38,8 +39,7 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
     """
     wanted = exchange.wanted
     described = []
-    for directory in _wanted_directories(wanted):
-        log = StoredLog(directory)
+    for log, _ in _wanted_logs(wanted):
         earliest, latest = log.start_offset(), log.end_offset()
         if wanted["committed"]:
             latest = find_transactions(log, latest).last_stable_offset
@@ -51,7 +51,7 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
 def read(exchange: Exchange) -> dict[str, int]:
     """Send the records of a split of `plan`, and return their number."""
     wanted = exchange.wanted
-    log = StoredLog(wanted["directory"])
+    log = _split_log(wanted)
     rows = Rows(wanted["columns"], log.topic, log.partition, exchange.emit)
     aborted = [Aborted(*each) for each in wanted["aborted"]]
     is_aborted = AbortedRanges(aborted) if aborted else no_aborted
@@ -59,6 +59,33 @@ def read(exchange: Exchange) -> dict[str, int]:
         add_entry(rows, entry, wanted["start"], wanted["end"], is_aborted)
     rows.flush()
     return {"count": rows.count}
+
+
+def _wanted_logs(wanted: Mapping[str, Any]) -> Iterator[tuple[StoredLog, dict[str, Any]]]:
+    """Yield the wanted logs, each with the fields that a split needs to find it again."""
+    remote = wanted.get("remote")
+    if remote is None:
+        for directory in _wanted_directories(wanted):
+            yield StoredLog(directory), {}
+        return
+    from pybroker.isolated.remote_logs import log_of, remote_logs  # most logs are on a disk alone
+
+    if wanted["path"] is None:
+        assigned = wanted.get("assigned")
+        each_of = None if assigned is None else {(topic, partition) for topic, partition in assigned}
+        for log, topic_id in remote_logs(remote, wanted["topics"], each_of):
+            yield log, {"remote": remote, "topic_id": topic_id}
+        return
+    for directory in _wanted_directories(wanted):
+        yield log_of(directory, remote), {"remote": remote}
+
+
+def _split_log(wanted: Mapping[str, Any]) -> StoredLog:
+    if wanted.get("remote") is None:
+        return StoredLog(wanted["directory"])
+    from pybroker.isolated.remote_logs import split_log
+
+    return split_log(wanted)
 
 
 def _directories(path: str, topics: list[str] | None) -> Iterator[str]:

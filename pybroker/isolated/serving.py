@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from protocol.records.errors import RecordsError
-from pybroker.source.errors import DamagedLog, SourceError, UnusableOption, to_json
+from pybroker.source.errors import AccessDenied, DamagedLog, DataLoss, SourceError, UnusableOption, to_json
 from pybroker.source.frames import (
     ANSWER,
     BATCH,
@@ -24,6 +24,7 @@ from pybroker.source.frames import (
     write_frame,
     write_json,
 )
+from remote.errors import Absent, Damaged, Denied, RemoteStorageError
 from storage.errors import StorageError
 
 #: The requests: the module in this package, and the function.
@@ -108,8 +109,14 @@ def _as_source_error(error: Exception) -> SourceError:
     """Return an error that the caller knows. The traceback of an unexpected one goes to standard error."""
     if isinstance(error, SourceError):
         return error
-    if isinstance(error, (StorageError, RecordsError)):
+    if isinstance(error, (StorageError, RecordsError, Damaged)):
         return DamagedLog(str(error))
+    if isinstance(error, Denied):
+        return AccessDenied(str(error))
+    if isinstance(error, Absent):
+        return DataLoss(str(error))
+    if isinstance(error, RemoteStorageError):
+        return SourceError(str(error))
     if isinstance(error, OSError):
         return SourceError(str(error))
     traceback.print_exception(error)

@@ -53,7 +53,7 @@ class StoredLog:
         kind, self.topic, self.partition = parse_name(os.path.basename(self.directory))
         if kind is not DirectoryKind.PARTITION:
             raise UnusableOption(f"{directory} is not named TOPIC-PARTITION, so it is not a partition's directory")
-        self._fs = fs
+        self._fs = self.fs = fs
         self._names: set[str] = set()
         self.segments: list[StoredSegment] = []
         self.snapshots: list[int] = []

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pybroker.isolated.aborted import Aborted
 from pybroker.isolated.stored_log import StoredLog
 from storage.errors import CorruptFile
-from storage.fs import LOCAL
 from storage.producers.markers import read_marker
 from storage.producers.snapshot import read_snapshot
 
@@ -49,7 +48,7 @@ def _newest_snapshot(log: StoredLog, end: int) -> tuple[int, dict[int, int]]:
     """Return a snapshot's offset, and the first offsets of its open transactions by producer id."""
     for offset in reversed([each for each in log.snapshots if each <= end]):
         try:
-            entries = read_snapshot(LOCAL, log.snapshot_path(offset))
+            entries = read_snapshot(log.fs, log.snapshot_path(offset))
         except (CorruptFile, FileNotFoundError):
             continue
         return offset, {each.producer_id: each.transaction_offset for each in entries if each.transaction_offset >= 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,10 @@ from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bound, Bounds, Topi
 from pybroker.source.columns import chosen_columns
 from pybroker.source.errors import UnusableOption
 from pybroker.source.partition_options import assigned_partitions, offsets_by_partition
+from pybroker.source.remote_options import Place, place_of
 
+#: Options with this prefix are keys of the storage class pybroker.ObjectStore.
+_STORAGE = "storage."
 _OPTIONS = (
     *(
         "path",
@@ -23,6 +25,7 @@ _OPTIONS = (
         "endingOffset",
         "startingTimestamp",
         "endingTimestamp",
+        "remote",
     ),
     *("kafka.isolation.level", "includeHeaders", "columns"),
 )
@@ -32,7 +35,7 @@ _OPTIONS = (
 class LogOptions:
     """Which records of which directory."""
 
-    path: str
+    place: Place
     topics: list[str] | None
     assigned: list[TopicPartition] | None
     start: Bounds
@@ -44,7 +47,7 @@ class LogOptions:
     def wanted(self) -> dict[str, Any]:
         """Return the fields of the request for splits to the reader process."""
         return {
-            "path": self.path,
+            **self.place._asdict(),
             "topics": self.topics,
             "assigned": self.assigned,
             "start": self.start.to_json(),
@@ -56,12 +59,14 @@ class LogOptions:
 def read_log_options(given: Mapping[str, str]) -> LogOptions:
     """Parse the options; their names are case-insensitive. Errors: UnusableOption."""
     options = {name.lower(): value for name, value in given.items()}
+    storage = {name[len(_STORAGE) :]: options.pop(name) for name in list(options) if name.startswith(_STORAGE)}
     known = {name.lower() for name in _OPTIONS}
     for name in options:
         if name not in known:
             raise UnusableOption(f"there is no option {name!r}: the options are {', '.join(_OPTIONS)}")
-    if not options.get("path"):
+    if not options.get("path") and not options.get("remote"):
         raise UnusableOption("no path is given: the directory of one partition, such as data/orders-0, or of several")
+    path = options.get("path", "").removeprefix("file:") or None  # Spark writes paths of files so
     levels = {"read_uncommitted": False, "read_committed": True}
     level = options.get("kafka.isolation.level", "read_uncommitted")
     if level not in levels:
@@ -74,7 +79,7 @@ def read_log_options(given: Mapping[str, str]) -> LogOptions:
         raise UnusableOption("subscribe and assign are given; give only one")
     names = options["columns"].split(",") if "columns" in options else None
     return LogOptions(
-        path=os.path.abspath(options["path"].removeprefix("file:")),
+        place=place_of(path, options.get("remote") or None, storage),
         topics=topics or None,
         assigned=assigned_partitions(options["assign"]) if "assign" in options else None,
         start=_bounds(options, "starting", EARLIEST),

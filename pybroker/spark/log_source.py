@@ -1,8 +1,10 @@
-"""The format `pybroker-log`: a data directory of a running or stopped broker. Each segment is one task.
+"""The format `pybroker-log`: a data directory of a running or stopped broker, or remote storage. A segment is a task.
 
 Options: path (or `load(path)`), the directory of one partition or of several; subscribe, a comma-separated list of
 topics; startingOffset and endingOffset (a number, earliest, latest), or startingTimestamp and endingTimestamp (ms), the
 same for all partitions; kafka.isolation.level; includeHeaders, columns. Every executor must see the directory.
+A path s3://, gs:// or az:// is remote storage; the option `remote` is such a URL, or one of file://, beside a path or
+without one. Options `storage.KEY` are keys of the storage class pybroker.ObjectStore, such as storage.endpoint.url.
 """
 
 from __future__ import annotations

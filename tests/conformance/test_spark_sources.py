@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.dump_log import LOGS
 from tests.support.scale import scaled
 from tests.support.spark_sources import EPOCH_MS, Job, fill_topic, opened, sorted_rows
 
@@ -76,6 +77,19 @@ def test_batch_equals_that_of_sparks_kafka_source(
     assert sorted_rows(ours) == expected
     if "minPartitions" in options:
         assert ours.rdd.getNumPartitions() >= 7
+
+
+def test_a_directory_and_its_remote_segments_are_one_log(session: SparkSession) -> None:
+    """Apache Kafka copied offsets 0 to 519; a task reads a segment."""
+    stored = LOGS.parent / "remote" / "aiven-on-4.3.1"
+    source = session.read.format("pybroker-log").option("columns", "offset").option("remote", f"file://{stored}")
+
+    both = source.load(str(stored / "log.dirs" / "at-0"))
+    alone = source.option("subscribe", "at").load()
+
+    assert both.rdd.getNumPartitions() == 5
+    assert sorted(row.offset for row in both.collect()) == list(range(600))
+    assert sorted(row.offset for row in alone.collect()) == list(range(520))
 
 
 def test_directory_equals_the_topic(session: SparkSession, broker: RunningBroker, topic: str) -> None:

@@ -39,22 +39,23 @@ def ask(do: str, **arguments: Any) -> tuple[Any, list[pa.RecordBatch]]:
 
 
 def plan(
-    path: Path,
+    path: Path | None,
     *,
     start: Bounds = FIRST,
     end: Bounds = LAST,
     topics: list[str] | None = None,
     assigned: list[tuple[str, int]] | None = None,
     committed: bool = False,
+    remote: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the splits of a directory."""
+    """Return the splits of a directory, of remote storage, or of both."""
     bounds = {"start": start.to_json(), "end": end.to_json()}
-    wanted = {**bounds, "topics": topics, "assigned": assigned, "committed": committed}
-    splits: list[dict[str, Any]] = ask("plan_log", path=str(path), **wanted)[0]
+    wanted = {**bounds, "topics": topics, "assigned": assigned, "committed": committed, "remote": remote}
+    splits: list[dict[str, Any]] = ask("plan_log", path=None if path is None else str(path), **wanted)[0]
     return splits
 
 
-def rows(path: Path, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[dict[str, Any]]:
+def rows(path: Path | None, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[dict[str, Any]]:
     """Return all rows of a directory, by its splits."""
     found: list[dict[str, Any]] = []
     for split in plan(path, **wanted):
@@ -65,12 +66,12 @@ def rows(path: Path, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[di
     return found
 
 
-def values(path: Path, **wanted: Any) -> list[bytes | None]:
+def values(path: Path | None, **wanted: Any) -> list[bytes | None]:
     """Return the values of all rows."""
     return [row["value"] for row in rows(path, ("value",), **wanted)]
 
 
-def offsets(path: Path, **wanted: Any) -> list[int]:
+def offsets(path: Path | None, **wanted: Any) -> list[int]:
     """Return the offsets of all rows."""
     return [row["offset"] for row in rows(path, ("offset",), **wanted)]
 

@@ -153,7 +153,7 @@ def test_log_options() -> None:
         }
     )
 
-    assert (found.path, found.topics, found.committed, found.columns) == (
+    assert (found.place.path, found.topics, found.committed, found.columns) == (
         *("/data", ["orders", "clicks"], True),
         ("offset", "value"),
     )

@@ -181,7 +181,7 @@ def test_examples_of_the_page_run(
     directory.parent.joinpath("data").mkdir()
     directory.rename(directory.parent / "data" / "orders-0")
     monkeypatch.chdir(directory.parent)
-    [lines] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    [lines, _] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
     exec(lines, {})
 
