@@ -196,5 +196,7 @@ def share_services(
     return ShareServices(
         share_partitions=shares,
         share_requests=ShareRequests(every.guard, every.partitions, shares, states, every.current_leaders),
-        share_fetches=ShareFetchServices(every.clock, every.purgatory, every.time_look_ups, every.partitions, shares),
+        share_fetches=ShareFetchServices(
+            every.clock, every.purgatory, every.time_look_ups, every.partitions, shares, every.remote_reads
+        ),
     )

@@ -239,6 +239,8 @@ def _segment_offsets(
     log = partition.log
     first = log.log_start_offset
     offsets = [max(each, first) for each in log.segments.base_offsets if each <= last]
+    if timestamp in (LATEST, EARLIEST) and first < offsets[0]:
+        offsets.insert(0, first)  # older segments are in remote storage, when they were written is not known
     allowance.left -= len(offsets)
     if log.segments[-1].size_bytes and last == LONG_MAX:
         offsets.append(log.log_end_offset)

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replicas.fetch_session import FetchContext, FetchedPartition, FetchSession, Key
 from broker.replication.replicated_partition import ReplicatedPartition
-from protocol.fetch_answer import FetchAnswer
+from protocol.error_codes import ErrorCode
+from protocol.fetch_answer import FetchAnswer, FetchedData
 from replication.follower_session import FollowerSession
 from replication.leading import is_current
+from storage.errors import OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
 
 if TYPE_CHECKING:
     from broker.replicas.fetch_attempt import FetchServices
     from broker.replicas.partition import Partition
     from broker.requests.context import RequestContext
-    from protocol.fetch_answer import FetchedData
     from protocol.schema import Struct
     from replication.leading import Brokers
     from replication.throttle import ReplicationThrottle
@@ -143,6 +144,17 @@ class FollowerFetchAttempt(FetchAttempt):
             self._due.rest(key, follower)
             partition.log.awaited = True
         return None
+
+    def _unreadable(
+        self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool, error: Exception
+    ) -> FetchedData:
+        """Tell the follower to begin at the local log start offset, if its offset is in remote storage (KIP-405)."""
+        if isinstance(error, OffsetOutOfRange):
+            log = partition.log
+            if log.config.tiered and log.log_start_offset <= wanted.fetch_offset < log.local_start_offset:
+                code = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+                return FetchedData(wanted.index, code, log.high_watermark, -1, log.log_start_offset)
+        return super()._unreadable(partition, wanted, limit_bytes, one_batch, error)
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
         """Wait. As in Apache Kafka, later reads of this fetch do not count: the follower may have failed since.

@@ -55,7 +55,12 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         _of(broker, "current_leaders"),
     ),
     "share_fetches": lambda broker: ShareFetchServices(
-        broker.clock, broker.purgatory, broker.time_look_ups, broker.partitions, broker.share_partitions
+        broker.clock,
+        broker.purgatory,
+        broker.time_look_ups,
+        broker.partitions,
+        broker.share_partitions,
+        getattr(broker, "remote_reads", None),
     ),
 }
 """Services that doubles do not have as attributes, built from those that they have."""

@@ -22,7 +22,7 @@ from remote.store import Source
 from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
-from tests.support.data_broker import TOPIC_ID, DataBroker
+from tests.support.data_broker import DataBroker
 from tests.unit.tiered.copies import FINISHED, id_of
 from tiered.lineage import clamped
 from tiered.metadata_records import TopicIdPartition
@@ -104,11 +104,11 @@ class WatchedLayout:
         return self._layout.read_index(partition, segment, kind)
 
 
-class TieredBroker(DataBroker):
-    """`tier(partition)` copies all closed segments and removes them from the local log."""
+class Tiering:
+    """The tier of a double of a broker. `tier(partition)` copies closed segments, and removes them from its log."""
 
-    def __init__(self, directory: Path, settings: dict[str, Any] | None = None) -> None:
-        super().__init__(directory, {**DEFAULTS, **(settings or {})})
+    def give_tier(self: Any, directory: Path) -> None:
+        """Create remote storage in the directory of the broker, and the parts that read it."""
         self.remote_directory = directory / "remote"
         self.layout = WatchedLayout(LocalTieredLayout(DirectoryStore(str(self.remote_directory))))
         self.threads = Threads()
@@ -117,10 +117,10 @@ class TieredBroker(DataBroker):
         self.is_loaded = True
         self.remote_logs = RemoteLogs(self.partitions.topic_name, lambda _: self.is_loaded)
         self.remote_reads = self.reader = RemoteReader(
-            self.config,  # type: ignore[arg-type]
+            self.config,
             self.clock,
             self.timers,
-            self.threads,  # type: ignore[arg-type]
+            self.threads,
             self.quota,
             self.counts,
             self.remote_logs,
@@ -130,11 +130,11 @@ class TieredBroker(DataBroker):
         self.fetch_attempt = tiered(FetchAttempt, self.reader)
         self._copies = 0
 
-    def tier(self, partition: Partition, *, keep: int = 1) -> None:
+    def tier(self: Any, partition: Partition, *, keep: int = 1) -> None:
         """Copy all segments but the last `keep` ones, and remove them from the local log."""
         log = partition.log
-        named = TopicIdPartition(TOPIC_ID, partition.topic, partition.index)
-        remote_log = self.remote_logs.get(TOPIC_ID, partition.index)
+        named = TopicIdPartition(partition.topic_id, partition.topic, partition.index)
+        remote_log = self.remote_logs.get(partition.topic_id, partition.index)
         segments = list(log.segments)
         for segment, following in pairwise(segments[: len(segments) - keep + 1]):
             segment.become_inactive()
@@ -156,6 +156,23 @@ class TieredBroker(DataBroker):
         log.copied_offset = segments[-keep].base_offset - 1
         log.local_start_offset = segments[-keep].base_offset
         log.drop_segments(segments[:-keep])
+
+
+class TieredBroker(Tiering, DataBroker):
+    """A broker of the data plane with a tier."""
+
+    remote_directory: Path
+    layout: WatchedLayout
+    threads: Threads
+    quota: RateQuota
+    counts: TierCounts
+    is_loaded: bool
+    remote_logs: RemoteLogs
+    reader: RemoteReader
+
+    def __init__(self, directory: Path, settings: dict[str, Any] | None = None) -> None:
+        super().__init__(directory, {**DEFAULTS, **(settings or {})})
+        self.give_tier(directory)
 
 
 def _files(log: PartitionLog, segment: Any) -> SegmentFiles:

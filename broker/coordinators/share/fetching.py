@@ -55,11 +55,15 @@ class LogBatch(msgspec.Struct, frozen=True):
 
 
 class Readable(msgspec.Struct):
-    """A share-partition with the records that were read for it."""
+    """A share-partition with the records that were read for it.
+
+    `aborted` are the aborted transactions among records of remote storage, and None for those of the log.
+    """
 
     share: SharePartition
     part: FetchSlice
     batches: list[LogBatch]
+    aborted: list[AbortedTransaction] | None = None
 
     def __len__(self) -> int:
         return len(self.part)
@@ -89,6 +93,9 @@ class ShareFetchAttempt:
         self._look_ups = services.time_look_ups
         self._partitions = services.partitions
         self._shares = services.share_partitions
+        self._remote_reads = services.remote_reads
+        #: By partition: why remote storage could not be read in this fetch.
+        self._failures: dict[Partition, Exception] = {}
         self._group_id = group_id
         self._places = places
         self._wanted = wanted
@@ -200,8 +207,8 @@ class ShareFetchAttempt:
             if share.in_flight.fetch_offset < partition.log_start_offset:
                 share.in_flight.begin_at(partition.log_start_offset)
             return self._read_log(share, partition, budget)
-        except OffsetOutOfRange:  # it begins behind the end of the log: there is no record yet
-            return None
+        except OffsetOutOfRange:
+            return self._read_remote(share, partition, budget)
         except Exception as error:
             raise Refused(error_code_of(error)) from error
 
@@ -216,8 +223,7 @@ class ShareFetchAttempt:
             if offset >= end_offset:
                 return None
             part = partition.log.read(offset, budget, end_offset)
-            enough = max(offset, in_flight.end_offset) + self._wanted.max_records
-            batches = [] if isinstance(part, bytes) else _batches_of(part, end_offset, enough)
+            batches = self._batches_of(share, part, end_offset)
             if isinstance(part, bytes) or not batches:
                 return None
             if batches[0].first <= offset or offset >= in_flight.end_offset:
@@ -227,6 +233,49 @@ class ShareFetchAttempt:
             if not gone:
                 return Readable(share, part, batches)
             self._shares.withdraw(share, gone)
+
+    def _batches_of(self, share: SharePartition, part: FetchSlice | bytes, end_offset: int) -> list[LogBatch]:
+        """Return the batches that were read, as many as the member may have."""
+        in_flight = share.in_flight
+        enough = max(in_flight.fetch_offset, in_flight.end_offset) + self._wanted.max_records
+        return [] if isinstance(part, bytes) else _batches_of(part, end_offset, enough)
+
+    def _read_remote(self, share: SharePartition, partition: Partition, budget: int) -> Readable | None:
+        """Read from remote storage what the local log does not have any more.
+
+        None if the fetch has to wait, or begins behind the end of the log: there is no record yet. Raises Refused.
+        """
+        offset, log = share.in_flight.fetch_offset, partition.log
+        if self._remote_reads is None or not log.log_start_offset <= offset < log.local_start_offset:
+            return None
+        failure = self._failures.get(partition)
+        try:
+            if failure is not None:
+                raise failure
+            while isinstance(
+                found := self._remote_reads.read(
+                    partition, offset, budget, with_aborted=self._settings.is_committed_only
+                ),
+                Deferred,
+            ):
+                if not found.done:
+                    found.add_done_callback(lambda done: self._on_read(partition, done))
+                    return None
+                found.result()
+        except Exception as error:
+            raise Refused(error_code_of(error)) from error
+        batches = self._batches_of(share, found.records, partition.high_watermark)
+        if isinstance(found.records, bytes) or not batches:
+            return None
+        return Readable(share, found.records, batches, found.aborted)
+
+    def _on_read(self, partition: Partition, done: Deferred[None]) -> None:
+        """Try again: remote records are cached, or cannot be read."""
+        try:
+            done.result()
+        except Exception as error:
+            self._failures[partition] = error
+        self._purgatory.check_soon(partition)
 
     def _acquire(self, readable: Readable, left: int) -> Fetched | None:
         """Acquire what the member may have of the records that were read."""
@@ -253,7 +302,7 @@ class ShareFetchAttempt:
         """Archive the records of aborted transactions at once: no member receives them."""
         log = readable.share.partition.log
         first, last = acquired[0].first_offset, acquired[-1].last_offset
-        aborted = log.aborted_transactions(first, last + 1)
+        aborted = log.aborted_transactions(first, last + 1) if readable.aborted is None else readable.aborted
         spans = [(batch.first, batch.last) for batch in readable.batches if _is_aborted(batch, aborted)]
         changes = [
             change

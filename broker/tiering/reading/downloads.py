@@ -42,10 +42,6 @@ _SILENT_MS = 60_000
 T = TypeVar("T")
 
 
-class Busy(Exception):
-    """As many reads wait as remote.log.reader.max.pending.tasks allows."""
-
-
 class Wanted(NamedTuple):
     """The run of a segment that has `offset`. `position` is where it begins, if that is known; otherwise None."""
 
@@ -181,24 +177,27 @@ class Downloads:
         self._timers = timers
         self._most_waiting = most_waiting
         self._active: dict[tuple[bytes, int], Deferred[None]] = {}
+        #: Resolves when a read has ended. None: nobody waits for that.
+        self._room: Deferred[None] | None = None
         self._silent_until_ms = 0
 
     def __len__(self) -> int:
         return len(self._active)
 
     def start(self, wanted: Wanted) -> Deferred[None]:
-        """Return a Deferred that resolves when the run is in the cache, and fails with RemoteStorageError.
+        """Return a Deferred that resolves when the run may be in the cache, and fails with RemoteStorageError.
 
-        The caller shares it and must not cancel it. It fails with Busy, at once, if too many reads wait.
+        The caller shares it, must not cancel it, and looks again when it resolves: while as many reads wait as
+        remote.log.reader.max.pending.tasks allows, none is started, and the caller waits for the end of another one.
         """
         done = self._active.get(wanted.key)
         if done is not None:
             return done
-        done = Deferred()
         if len(self._active) >= self._most_waiting():
-            done.fail(Busy())
-            return done
-        self._active[wanted.key] = done
+            if self._room is None:
+                self._room = Deferred()
+            return self._room
+        done = self._active[wanted.key] = Deferred()
         self._submit(wanted)
         return done
 
@@ -228,15 +227,16 @@ class Downloads:
             counts.fetch_errors += 1
             self._log_failure(wanted, error)
             self._active.pop(wanted.key).fail(error)
-            return
-        if isinstance(content, RunContent):
-            self._active.pop(wanted.key).resolve(None)
-            return
-        other = self._active.get(content.key)
-        if other is None or content.key == wanted.key:
-            self._active.pop(wanted.key).resolve(None)  # done meanwhile: the caller looks into the cache again
         else:
-            other.add_done_callback(self._active.pop(wanted.key).settle_as)
+            done = self._active.pop(wanted.key)
+            other = None if isinstance(content, RunContent) else self._active.get(content.key)
+            if other is None:  # read, if it was not by this thread, then meanwhile
+                done.resolve(None)
+            else:
+                other.add_done_callback(done.settle_as)
+        room, self._room = self._room, None
+        if room is not None:
+            room.resolve(None)
 
     def _log_failure(self, wanted: Wanted, error: Exception) -> None:
         """Log one line a minute: a client repeats a fetch that fails."""

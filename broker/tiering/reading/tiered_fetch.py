@@ -15,7 +15,6 @@ from broker.replicas.fetch_attempt import FetchAttempt
 from broker.replicas.fetched_data import absent_data, failed_data
 from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
-from broker.tiering.reading.downloads import Busy
 from protocol.error_codes import ErrorCode
 from protocol.fetch_answer import NO_RECORDS, Aborted, FetchAnswer, FetchedData
 from remote.errors import RemoteStorageError
@@ -100,14 +99,14 @@ class RemotePart:
 
     @property
     def is_transient(self) -> bool:
-        """Whether remote storage has failed, or has no thread free."""
-        return isinstance(self.error, RemoteStorageError | Busy)
+        """Whether remote storage has failed."""
+        return isinstance(self.error, RemoteStorageError)
 
     def settle(self) -> FetchedData:
         """Return the answer, of what was read until now."""
         if not self._partition.hosted:
             return absent_data(self._wanted.index, self._partition.absence or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if self.error is not None and not isinstance(self.error, Busy):
+        if self.error is not None:
             return failed_data(self._wanted, error_code_of(self.error))
         records, _, aborted = self.found or (NO_RECORDS, 0, None)
         self.data.records = records

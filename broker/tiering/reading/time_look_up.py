@@ -11,7 +11,7 @@ from functools import partial as bound
 from typing import TYPE_CHECKING, Any
 
 from broker.requests.error_code_map import RequestTimedOut
-from broker.tiering.reading.downloads import Busy, Wanted
+from broker.tiering.reading.downloads import Wanted
 from runtime.deferred import Deferred
 from storage.errors import CorruptFile
 from storage.log.batch_search import BatchGone, BatchSearch, SearchResult
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: The limits of one look-up, and the cost in allowance of a batch that is searched on the event loop.
 _MOST_BATCHES, _MOST_RECORDS, _BATCH = 16, 1 << 17, 20
-#: When a look-up tries again that found too many reads waiting.
-_BUSY_MS = 50
 
 _Steps = Generator[Any, Any, TimestampAndOffset | None]
 
@@ -87,7 +85,7 @@ class TimeLookUp:
         while at <= segment.end_offset:
             run = self._reader.runs.find(segment.id, at)
             if run is None:
-                yield from self._download(Wanted(remote_log.partition, segment, at))
+                yield from self._until(self._reader.downloads.start(Wanted(remote_log.partition, segment, at)))
                 continue
             try:
                 entry = self._next_batch(run, at)
@@ -136,15 +134,6 @@ class TimeLookUp:
                 return searched
         found: SearchResult | None = yield wanted
         return found
-
-    def _download(self, wanted: Wanted) -> Generator[Any, Any, None]:
-        started = self._reader.downloads.start(wanted)
-        try:
-            yield from self._until(started)
-        except Busy:
-            later: Deferred[None] = Deferred()
-            self._timers.call_later(_BUSY_MS, bound(later.resolve, None))
-            yield from self._until(later)
 
     def _until(self, waited: Deferred[Any]) -> Generator[Any, Any, None]:
         """Wait for a Deferred. Raises its error, or RequestTimedOut at the deadline."""

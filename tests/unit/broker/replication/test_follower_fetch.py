@@ -406,3 +406,25 @@ def test_fetch_that_commits_says_so_when_its_wait_ends(broker: ManyPartitions, f
 def test_session_without_partitions_is_answered_at_once(broker: ManyPartitions, follower: FollowerClient) -> None:
     follower.send(wait_ms=WAIT_MS, forgotten=(0, 1, 2))
     assert follower.is_answered
+
+
+def test_offsets_in_remote_storage_are_for_consumers_only(tmp_path: Path) -> None:
+    """The follower has to begin at the local log start offset; the answer also has the log start offset (KIP-405)."""
+    tiered = LogConfig(segment_bytes=200, remote_storage_system=True, remote_storage_enable=True)
+    broker = ManyPartitions(tmp_path, 2, tiered)
+    for _ in range(4):
+        broker.append(1)
+    log = broker.led[1].log
+    log.local_start_offset = 2
+    follower = FollowerClient(broker)
+    data = follower.fetch()[1]
+    assert (data.error_code, data.log_start_offset) == (ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, 0)
+    assert data.high_watermark == log.high_watermark
+    follower.offsets[1] = 2
+    follower._moved.add(1)
+    assert follower.fetch()[1].error_code == ErrorCode.NONE
+    log.log_start_offset = 1
+    follower.offsets[1] = 0
+    follower._moved.add(1)
+    assert follower.fetch()[1].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    broker.close()

@@ -157,3 +157,10 @@ def test_large_batches_are_searched_in_a_worker(tmp_path: Path) -> None:
     broker.settle()
     assert found(broker, reply) == [(0, T0 + 555, 555)]
     broker.close()
+
+
+@pytest.mark.parametrize(("special", "offsets"), [(-2, [0]), (-1, [30, 27, 0])])
+def test_version_0_knows_the_log_start(broker: TieredBroker, special: int, offsets: list[int]) -> None:
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=special, max_num_offsets=9)
+    response = broker.call(LIST_OFFSETS, 0, replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+    assert list(response.topics[0].partitions[0].old_style_offsets) == offsets
