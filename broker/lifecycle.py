@@ -24,10 +24,12 @@ from config import BrokerConfig
 from runtime import logs
 
 if TYPE_CHECKING:
+    from broker.combined.process import CombinedProcess
     from broker.control.channel import Channel, NewCommands
     from broker.controlling.process import ControllerProcess
     from broker.coordinator_process import CoordinatorProcess
     from broker.membership.process import MemberProcess
+    from broker.network.listener import Listener
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,12 @@ def _new_commands(config: BrokerConfig, node: CoordinatorProcess | ControllerPro
 
         return partial(NodeCommands, NodeParts(timers=node.timers, server=node.server))
     from broker.control.commands import CommandedParts, Commands
+    from broker.control.node_commands import NodeParts
 
+    controller = None
+    if config.is_combined:
+        service = cast("CombinedProcess", node).service
+        controller = NodeParts(timers=service.timers, server=service.server)
     node = cast("CoordinatorProcess", node)
     return partial(
         Commands,
@@ -99,7 +106,15 @@ def _new_commands(config: BrokerConfig, node: CoordinatorProcess | ControllerPro
             producer_ids=node.producer_ids,
             transactions=node.transactions,
         ),
+        controller=controller,
     )
+
+
+def _listeners(config: BrokerConfig, node: CoordinatorProcess | ControllerProcess) -> list[Listener]:
+    """Return the listeners of the node, first those for clients."""
+    if config.is_combined:
+        return [*node.server.listeners, *cast("CombinedProcess", node).service.server.listeners]
+    return list(node.server.listeners)
 
 
 def _channel() -> Channel:
@@ -195,7 +210,7 @@ class _Run:
 
             metrics_url = broker.endpoint.urls[0] if broker.endpoint is not None else None
             console_url = broker.console.urls[0] if broker.console is not None else None
-            _print(announcement(self._config, broker.server.listeners, metrics_url, console_url))
+            _print(announcement(self._config, _listeners(self._config, broker), metrics_url, console_url))
         if self._control is not None:
             self._control.open(_new_commands(self._config, broker), broker.dispatcher, broker.timers)
         exit_code = await self._ended

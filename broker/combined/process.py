@@ -43,6 +43,12 @@ class CombinedProcess(MemberProcess):
         return super().addresses + (self._service.addresses if self._service is not None else [])
 
     @property
+    def service(self) -> ControllerService:
+        """The controller of this node, while it runs."""
+        assert self._service is not None
+        return self._service
+
+    @property
     def main_parts(self) -> MainParts:
         from broker.controlling.metrics import MeasuredController  # loaded only with metrics
 
@@ -55,7 +61,14 @@ class CombinedProcess(MemberProcess):
 
     def _bind(self) -> list[Listener]:
         listeners = super()._bind()
-        service = ControllerService(self.config, self.loop, self.clock, self._on_fatal, self._lead)
+        service = ControllerService(
+            self.config,
+            self.loop,
+            self.clock,
+            self._on_fatal,
+            self._lead,
+            make_dispatcher=type(self.dispatcher),  # a test injects faults into both
+        )
         service.server.limits.max_descriptors = self._descriptors.connections
         self._service = service
         try:

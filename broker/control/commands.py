@@ -44,9 +44,14 @@ class Commands(NodeCommands):
     """The commands, for one broker."""
 
     def __init__(
-        self, broker: CommandedParts, clock: AdjustableClock, dispatcher: FaultyDispatcher, links: Links
+        self,
+        broker: CommandedParts,
+        clock: AdjustableClock,
+        dispatcher: FaultyDispatcher,
+        links: Links,
+        controller: NodeParts | None = None,
     ) -> None:
-        super().__init__(broker, clock, dispatcher, links)
+        super().__init__(broker, clock, dispatcher, links, controller)
         self._broker = broker
 
     def fence(self, transactional_id: str) -> Deferred[None]:

@@ -38,14 +38,33 @@ class NodeParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeCommands:
-    """The commands of every node, also of a controller. The methods belong to the event loop's thread."""
+    """The commands of every node, also of a controller. The methods belong to the event loop's thread.
 
-    def __init__(self, node: NodeParts, clock: AdjustableClock, dispatcher: FaultyDispatcher, links: Links) -> None:
-        self._timers = node.timers
+    Args:
+        controller: the controller in a broker's process, which has listeners and timers of its own.
+    """
+
+    def __init__(
+        self,
+        node: NodeParts,
+        clock: AdjustableClock,
+        dispatcher: FaultyDispatcher,
+        links: Links,
+        controller: NodeParts | None = None,
+    ) -> None:
         self._clock = clock
-        self._dispatcher = dispatcher
         self._links = links
-        self._clients = Clients(node.server)
+        self._dispatcher = dispatcher
+        self._controller_dispatcher: FaultyDispatcher | None = None
+        nodes = [node]
+        if controller is not None:
+            nodes.append(controller)
+            of_controller = controller.server.dispatcher
+            assert isinstance(of_controller, FaultyDispatcher)
+            of_controller.call_later = controller.timers.call_later
+            self._controller_dispatcher = of_controller
+        self._timers = [each.timers for each in nodes]
+        self._clients = [Clients(each.server) for each in nodes]
 
     def carry_out(self, command: object, arguments: object) -> object:
         """Call a command by its name. Raises Refused for an unknown command, or wrong arguments."""
@@ -64,26 +83,28 @@ class NodeCommands:
             _check_type(f"{command}: {name}", value, str(signature.parameters[name].annotation))
         return known(**given)
 
-    # -- faults --------------------------------------------------------------------------------------------------------
+    # -- faults: `controller` means requests to the controller listeners of a node that is also a broker ---------------
 
-    def delay(self, api: str, delay_ms: int, count: int = 1) -> None:
+    def delay(self, api: str, delay_ms: int, count: int = 1, controller: bool = False) -> None:
         """Delay the next `count` requests of an API by this many milliseconds."""
-        self._add(api, Fault(_at_least("count", count, 1), delay_ms=_at_least("delay_ms", delay_ms, 0)))
+        self._add(api, Fault(_at_least("count", count, 1), delay_ms=_at_least("delay_ms", delay_ms, 0)), controller)
 
-    def fail_next(self, api: str, error: str, count: int = 1) -> None:
+    def fail_next(self, api: str, error: str, count: int = 1, controller: bool = False) -> None:
         """Answer the next `count` requests of an API with a protocol error, given by name, without serving them."""
         code = ErrorCode.__members__.get(error)
         if code is None or code is ErrorCode.NONE:
             raise Refused(f"{error!r} is not an error of the protocol such as NOT_LEADER_OR_FOLLOWER")
-        self._add(api, Fault(_at_least("count", count, 1), error=code))
+        self._add(api, Fault(_at_least("count", count, 1), error=code), controller)
 
-    def disconnect_next(self, api: str, count: int = 1, carried_out: bool = False) -> None:
+    def disconnect_next(self, api: str, count: int = 1, carried_out: bool = False, controller: bool = False) -> None:
         """Close the connection at the next `count` requests of an API; with `carried_out` after serving them."""
-        self._add(api, Fault(_at_least("count", count, 1), is_served=carried_out))
+        self._add(api, Fault(_at_least("count", count, 1), is_served=carried_out), controller)
 
     def clear_faults(self) -> None:
         """Remove all pending faults."""
         self._dispatcher.clear()
+        if self._controller_dispatcher is not None:
+            self._controller_dispatcher.clear()
 
     # -- network -------------------------------------------------------------------------------------------------------
 
@@ -93,14 +114,15 @@ class NodeCommands:
         """Cut the network, instead of how it was cut before. Nothing is lost for good: it arrives afterwards.
 
         Args:
-            clients: cut off the clients.
+            clients: cut off the clients, and other nodes where they have opened the connection.
             sending_to, receiving_from: cut these directions of links to other nodes, given by ports on this machine.
         """
         self._links.cut(sending_to, receiving_from)
-        if clients:
-            self._clients.cut()
-        else:
-            self._clients.reconnect()
+        for each in self._clients:
+            if clients:
+                each.cut()
+            else:
+                each.reconnect()
 
     def reconnect(self) -> None:
         """End all cuts of the network."""
@@ -114,16 +136,20 @@ class NodeCommands:
         Without `deadlines` only the time of day moves: sessions, timeouts and timers do not.
         """
         self._clock.move_on(_at_least("milliseconds", milliseconds, 0), deadlines=deadlines)
-        self._timers.clock_moved()
+        for timers in self._timers:
+            timers.clock_moved()
         return self._clock.now_ms()
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
-    def _add(self, api: str, fault: Fault) -> None:
-        keys = {API_BY_KEY[key].name: key for key in self._dispatcher.served}
+    def _add(self, api: str, fault: Fault, controller: bool) -> None:
+        dispatcher = self._controller_dispatcher if controller else self._dispatcher
+        if dispatcher is None:
+            raise Refused("controller: this node is not broker and controller")
+        keys = {API_BY_KEY[key].name: key for key in dispatcher.served}
         if api not in keys:
-            raise Refused(f"there is no API {api!r}, such as {API_BY_KEY[min(self._dispatcher.served)].name}")
-        self._dispatcher.add(keys[api], fault)
+            raise Refused(f"there is no API {api!r}, such as {API_BY_KEY[min(dispatcher.served)].name}")
+        dispatcher.add(keys[api], fault)
 
 
 def _at_least(name: str, value: int, least: int) -> int:

@@ -47,6 +47,7 @@ class Cluster:
         directory: for the data and the logs of all nodes, which `stop` keeps. By default, a temporary directory that
             `stop` removes.
         start_timeout_s: how long a start may take, in seconds.
+        combined: the first broker is the controller, too: `cluster.controller is cluster.brokers[0]`.
 
     Topics have up to three replicas, and need two in sync where there are three or more brokers.
     """
@@ -59,6 +60,7 @@ class Cluster:
         racks: Sequence[str] = (),
         directory: Path | str | None = None,
         start_timeout_s: float = 60,
+        combined: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster has at least one broker, not {brokers}")
@@ -74,34 +76,46 @@ class Cluster:
             "controller.quorum.bootstrap.servers": f"{_HOST}:{ports[-1]}",
         }
         self._network = network = Network()
-        self.controller = controller = Controller(
-            {
-                **{key: value for key, value in shared.items() if key not in _OF_BROKERS},
-                **to_controller,
-                "process.roles": "controller",
-                "node.id": _CONTROLLER_ID,
-                "listeners": f"{_LISTENER}://{_HOST}:{ports[-1]}",
-            },
-            network,
-            directory=self._directory / "controller",
-            start_timeout_s=start_timeout_s,
-        )
-        self.brokers: tuple[ClusterBroker, ...] = tuple(
-            ClusterBroker(
-                number,
+        listener = f"{_LISTENER}://{_HOST}:{ports[-1]}"
+        controller = None
+        if not combined:
+            controller = Controller(
                 {
-                    "listeners": f"PLAINTEXT://{_HOST}:{ports[number]}",
-                    **({"broker.rack": racks[number % len(racks)]} if racks else {}),
-                    **shared,
+                    **{key: value for key, value in shared.items() if key not in _OF_BROKERS},
                     **to_controller,
-                    "process.roles": "broker",
+                    "process.roles": "controller",
+                    "node.id": _CONTROLLER_ID,
+                    "listeners": listener,
                 },
+                network,
+                directory=self._directory / "controller",
+                start_timeout_s=start_timeout_s,
+            )
+
+        def new_broker(number: int, controller: ClusterNode | None) -> ClusterBroker:
+            config = {
+                "listeners": f"PLAINTEXT://{_HOST}:{ports[number]}",
+                **({"broker.rack": racks[number % len(racks)]} if racks else {}),
+                **shared,
+                **to_controller,
+                "process.roles": "broker" if controller is not None else "broker,controller",
+            }
+            if controller is None:
+                config["listeners"] = f"{config['listeners']},{listener}"
+            return ClusterBroker(
+                number,
+                config,
                 network,
                 controller,
                 directory=self._directory / f"broker-{number}",
                 start_timeout_s=start_timeout_s,
             )
-            for number in range(brokers)
+
+        first = new_broker(0, controller)
+        self.controller: ClusterNode = controller or first
+        self.brokers: tuple[ClusterBroker, ...] = (
+            first,
+            *(new_broker(number, self.controller) for number in range(1, brokers)),
         )
         network.nodes = self._nodes
 
@@ -157,9 +171,10 @@ class Cluster:
         if self._kept:
             with suppress(BrokerError):  # a node that does not respond is killed below
                 self._network.reconnect()
-            for broker in self.brokers:  # before the controller, which moves their leadership
+            others = [each for each in self.brokers if each is not self.controller]
+            for broker in others:  # before the controller, which moves their leadership
                 broker._ask_to_end()
-            for node in (*self.brokers, self.controller):
+            for node in (*others, self.controller):
                 node.stop()
         self._kill()
 
@@ -263,7 +278,7 @@ class Cluster:
 
     @property
     def _nodes(self) -> tuple[ClusterNode, ...]:
-        return (self.controller, *self.brokers)
+        return (self.controller, *(each for each in self.brokers if each is not self.controller))
 
     def _responding(self) -> list[ClusterBroker]:
         """Return the brokers that run and are not cut off: those that can know the state of the cluster."""

@@ -65,6 +65,8 @@ class ClusterBroker(ClusterNode, Broker):
     Attributes:
         node_id: its `node.id`, and its index in `Cluster.brokers`.
         rack: its `broker.rack`; None without one.
+
+    Without `controller` it is the controller, too.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class ClusterBroker(ClusterNode, Broker):
         node_id: int,
         config: Mapping[str, object],
         network: Network,
-        controller: Controller,
+        controller: ClusterNode | None,
         *,
         directory: Path,
         start_timeout_s: float = 60,
@@ -81,7 +83,7 @@ class ClusterBroker(ClusterNode, Broker):
         self.node_id = node_id
         self.rack = self._config.get("broker.rack")
         self._network = network
-        self._controller = controller
+        self._controller = controller or self
 
     def restart(self) -> None:
         """Shut it down cleanly, and start it again with the same data and ports."""

@@ -12,6 +12,9 @@ class Controlled(ABC):
 
     APIs and errors have the protocol's names, such as `Produce`, `JoinGroup`, `NOT_LEADER_OR_FOLLOWER`. Faults of one
     API apply to requests of all clients, in the order in which they were added. A restart removes them.
+
+    Of a node that is broker and controller, `controller=True` fails requests to its controller listeners; other faults
+    are those of its other listeners.
     """
 
     _moved_on_ms = 0
@@ -22,21 +25,21 @@ class Controlled(ABC):
 
     # ---- faults
 
-    def delay(self, api: str, seconds: float, count: int = 1) -> None:
+    def delay(self, api: str, seconds: float, count: int = 1, *, controller: bool = False) -> None:
         """Delay the next `count` requests of an API. Their connections wait as long."""
-        self._ask("delay", api=api, delay_ms=round(seconds * 1000), count=count)
+        self._ask("delay", api=api, delay_ms=round(seconds * 1000), count=count, controller=controller)
 
-    def fail_next(self, api: str, error: str, count: int = 1) -> None:
+    def fail_next(self, api: str, error: str, count: int = 1, *, controller: bool = False) -> None:
         """Fail the next `count` requests of an API with an error, without executing them."""
-        self._ask("fail_next", api=api, error=error, count=count)
+        self._ask("fail_next", api=api, error=error, count=count, controller=controller)
 
-    def disconnect_next(self, api: str, count: int = 1, *, carried_out: bool = False) -> None:
+    def disconnect_next(self, api: str, count: int = 1, *, carried_out: bool = False, controller: bool = False) -> None:
         """Close the connection instead of responding, for the next `count` requests of an API.
 
         Args:
             carried_out: execute the requests first, so that only the response is lost.
         """
-        self._ask("disconnect_next", api=api, count=count, carried_out=carried_out)
+        self._ask("disconnect_next", api=api, count=count, carried_out=carried_out, controller=controller)
 
     def clear_faults(self) -> None:
         """Remove all faults that have not happened yet."""

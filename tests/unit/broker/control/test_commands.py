@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -95,6 +96,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         ("fail_next", {"api": "Produce", "error": "NONE"}, "'NONE' is not an error"),
         ("fail_next", {"api": "Produce", "error": "SOME"}, "'SOME' is not an error"),
         ("fail_next", {"api": "Produce", "error": "UNKNOWN_SERVER_ERROR", "count": 0}, "count is at least 1"),
+        ("delay", {"api": "Produce", "delay_ms": 1, "controller": True}, "this node is not broker and controller"),
         ("move_time_on", {"milliseconds": -1}, "milliseconds is at least 0"),
         ("cut_off", {"sending_to": 9092}, r"sending_to takes list\[int\], not 9092"),
         ("cut_off", {"receiving_from": [True]}, r"receiving_from takes list\[int\], not \[True\]"),
@@ -124,6 +126,24 @@ def test_controller_has_no_commands_of_brokers(stage: Stage) -> None:
     assert stage.dispatcher._faults.keys() == {b"\0\1"}
     with pytest.raises(Refused, match=r"cut_off, reconnect, move_time_on$"):
         commands.carry_out("roll", {"topic": "t"})
+
+
+def test_controller_in_a_brokers_process_has_faults_and_timers_of_its_own(stage: Stage) -> None:
+    of_controller = FaultyDispatcher(stage.broker.served)
+    moved: list[str] = []
+    timers = [SimpleNamespace(clock_moved=partial(moved.append, each), call_later=None) for each in ("broker", "own")]
+    server = SimpleNamespace(listeners=(), connections=(), dispatcher=of_controller)
+    parts: list[Any] = [SimpleNamespace(timers=each, server=server) for each in timers]
+    commands = NodeCommands(parts[0], AdjustableClock(), stage.dispatcher, stage.links, parts[1])
+    commands.carry_out("fail_next", {"api": "Fetch", "error": "NOT_CONTROLLER", "controller": True})
+    commands.carry_out("delay", {"api": "Produce", "delay_ms": 1})
+    assert of_controller._faults.keys() == {b"\0\1"}
+    assert stage.dispatcher._faults.keys() == {b"\0\0"}
+    commands.carry_out("clear_faults", {})
+    assert not of_controller._faults
+    assert not stage.dispatcher._faults
+    commands.carry_out("move_time_on", {"milliseconds": 1})
+    assert moved == ["broker", "own"]
 
 
 def test_faults_are_set_and_cleared_by_api(stage: Stage) -> None:
