@@ -20,16 +20,14 @@ class OutageLog:
 
     Args:
         subject: the requests, as the first words of a line: "Fetches from leader 2".
-        advice: what an operator can check, as a sentence without a full stop.
         monotonic_ms: the monotonic clock.
     """
 
-    __slots__ = ("_advice", "_began_ms", "_failing", "_failures", "_lines", "_log", "_monotonic_ms", "_subject")
+    __slots__ = ("_began_ms", "_failing", "_failures", "_lines", "_log", "_monotonic_ms", "_subject")
 
-    def __init__(self, log: logging.Logger, subject: str, advice: str, monotonic_ms: Callable[[], int]) -> None:
+    def __init__(self, log: logging.Logger, subject: str, monotonic_ms: Callable[[], int]) -> None:
         self._log = log
         self._subject = subject
-        self._advice = advice
         self._monotonic_ms = monotonic_ms
         self._failing: set[str] = set()
         self._failures = 0
@@ -42,8 +40,13 @@ class OutageLog:
         """Return whether requests fail. Callers on a hot path call `worked` only then."""
         return bool(self._failing)
 
-    def failed(self, reason: object, source: str = "") -> None:
-        """A request failed. `source` tells apart the parts that share this outage and send requests on their own."""
+    def failed(self, reason: object, advice: str = "", source: str = "") -> None:
+        """A request failed.
+
+        Args:
+            advice: what an operator can check, as a sentence without a full stop.
+            source: tells apart the parts that share this outage and send requests on their own.
+        """
         now_ms = self._monotonic_ms()
         if not self._failing:
             self._began_ms, self._failures = now_ms, 0
@@ -55,7 +58,8 @@ class OutageLog:
         since = "fail"
         if self._failures > 1:
             since = f"have failed for {_seconds(now_ms - self._began_ms)} ({self._failures} failures)"
-        self._log.warning("%s %s: %s. They are retried. %s", self._subject, since, reason, self._advice)
+        remedy = f". {advice}" if advice else ""
+        self._log.warning("%s %s: %s. They are retried%s", self._subject, since, reason, remedy)
 
     def worked(self, source: str = "") -> None:
         """A request of this source succeeded."""

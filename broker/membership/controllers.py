@@ -13,6 +13,9 @@ from protocol.schema import Api, Struct
 from replication.observing import Endpoint
 from runtime.deferred import Deferred
 
+#: What to do while requests to the controllers have no response, for lines of the log.
+CHECK_CONTROLLERS = "Check that a majority of the controllers runs, and that this broker reaches them"
+
 
 class NoController(OutboundError):
     """It is unknown at the moment which controller is the active one."""

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ADVICE = "Check that a majority of the controllers runs, and that this broker reaches them"
-
 
 class JoiningMember(CoordinatingMember):
     """A process that follows controllers and is registered with them, from its start to its stop."""
@@ -59,7 +57,7 @@ class JoiningMember(CoordinatingMember):
 
     def _bind(self) -> list[Listener]:
         self._progress = Progress(self.loop)
-        self._outage = OutageLog(log, "Requests to the controllers", _ADVICE, self.clock.monotonic_ms)
+        self._outage = OutageLog(log, "Requests to the controllers", self.clock.monotonic_ms)
         self._lift_bound = bound_start(self.config, self.timers, self._progress)
         self.console = bind_console(self.config)
         self._bound = bind_listeners(self.config, self.clock)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from broker.membership.committed_metadata import CommittedMetadata
-from broker.membership.controllers import ControllerChannel, Leader
+from broker.membership.controllers import CHECK_CONTROLLERS, ControllerChannel, Leader
 from broker.network.outbound_errors import OutboundError
 from broker.replicas.cordoned_dirs import KEY as CORDONED_DIRS
 from config import BrokerConfig
@@ -147,7 +147,7 @@ class MemberLifecycle:
         if self._is_closed:
             return
         before, now_ms = self.state, self._clock.monotonic_ms()
-        was_fenced = self._lifecycle.fenced
+        was_fenced, advice = self._lifecycle.fenced, ""
         try:
             self._lifecycle.answered(answered.result().fields, now_ms)
         except RegistrationRefused as error:
@@ -155,11 +155,12 @@ class MemberLifecycle:
             return
         except (OutboundError, ProtocolError) as error:
             self._lifecycle.failed(now_ms, str(error))
+            advice = CHECK_CONTROLLERS
         if self._lifecycle.last_error is None:
             self.answered_ms = now_ms
             self._outage.worked(_SOURCE)
         else:
-            self._outage.failed(f"{self._asked}: {self._lifecycle.last_error}", _SOURCE)
+            self._outage.failed(f"{self._asked}: {self._lifecycle.last_error}", advice, _SOURCE)
         if self.state is not before:
             log.info("State %s -> %s (broker epoch %d)", before.name, self.state.name, self.broker_epoch)
             self.on_state()

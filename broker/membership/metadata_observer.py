@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.membership.committed_metadata import CommittedMetadata
-from broker.membership.controllers import ControllerChannel, NoController
+from broker.membership.controllers import CHECK_CONTROLLERS, ControllerChannel, NoController
 from broker.network.outbound_errors import OutboundError
 from metadata.features import unsupported_level
 from metadata.replay import ReplayError
@@ -161,19 +161,22 @@ class MetadataObserver:
         except (OutboundError, ProtocolError) as error:
             self.last_error = str(error)
             self._observer.failed(now_ms)
-            self._outage.failed(f"metadata: {error}", _SOURCE)
+            self._note_failure(error)
         except (StorageError, OSError) as error:
             self._fail(f"the metadata log cannot be written: {error}")
             return
         else:
             if self._observer.endpoint is None:
-                self._outage.failed(f"metadata: {NoController()}", _SOURCE)
+                self._note_failure(NoController())
             elif self._outage.lasts:
                 self._outage.worked(_SOURCE)
         self._log_leader()
         self.apply()
         self._store_leader()
         self._step()
+
+    def _note_failure(self, error: Exception) -> None:
+        self._outage.failed(f"metadata: {error}", CHECK_CONTROLLERS, _SOURCE)
 
     def _store_leader(self) -> None:
         """Write down a new leader, once the log shows which layout the file has."""

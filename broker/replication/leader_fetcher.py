@@ -68,8 +68,8 @@ class LeaderFetcher:
         #: The number of requests that failed, for metrics.
         self.failures = 0
         self._fetches = 0
-        advice = f"If broker {leader_id} has ended, the controller elects other leaders"
-        self._outage = OutageLog(log, f"Fetches from leader {leader_id}", advice, clock.monotonic_ms)
+        self._leader_id = leader_id
+        self._outage = OutageLog(log, f"Fetches from leader {leader_id}", clock.monotonic_ms)
         self._began_ms = clock.monotonic_ms()
 
     def __len__(self) -> int:
@@ -144,7 +144,7 @@ class LeaderFetcher:
     def _on_failure(self, error: Exception) -> None:
         """The leader did not answer: it may be gone, and the metadata log says who leads then."""
         self.failures += 1
-        self._outage.failed(error)
+        self._outage.failed(error, f"If broker {self._leader_id} has ended, the controller elects other leaders")
         now_ms = self._clock.monotonic_ms()
         self._fetcher.failed(now_ms)
         for key, _ in self._fetcher.resetting():

@@ -16,7 +16,7 @@ class Stage:
         caplog.set_level(logging.INFO)
         self.now_ms = 5_000
         self._caplog = caplog
-        self.outage = OutageLog(logging.getLogger("test"), "Fetches", "Check it", lambda: self.now_ms)
+        self.outage = OutageLog(logging.getLogger("test"), "Fetches", lambda: self.now_ms)
 
     def lines(self) -> list[str]:
         """Return the lines since the last call."""
@@ -40,7 +40,7 @@ def test_an_outage_has_a_first_line_and_a_last_one(stage: Stage) -> None:
     stage.outage.worked()
     stage.outage.worked()
     assert not stage.outage.lasts
-    assert stage.lines() == ["Fetches fail: refused. They are retried. Check it", "Fetches succeed again after 2.0 s"]
+    assert stage.lines() == ["Fetches fail: refused. They are retried", "Fetches succeed again after 2.0 s"]
 
 
 def test_a_long_outage_is_repeated_each_half_minute(stage: Stage) -> None:
@@ -49,17 +49,23 @@ def test_a_long_outage_is_repeated_each_half_minute(stage: Stage) -> None:
         stage.outage.failed("refused" if second < 50 else "timed out")
         stage.now_ms += 1_000
     assert stage.lines() == [
-        "Fetches fail: refused. They are retried. Check it",
-        "Fetches have failed for 30.0 s (31 failures): refused. They are retried. Check it",
-        "Fetches have failed for 60.0 s (61 failures): timed out. They are retried. Check it",
+        "Fetches fail: refused. They are retried",
+        "Fetches have failed for 30.0 s (31 failures): refused. They are retried",
+        "Fetches have failed for 60.0 s (61 failures): timed out. They are retried",
     ]
 
 
+def test_advice_follows_the_reason(stage: Stage) -> None:
+    """It belongs to a failure: not each of them has the same remedy."""
+    stage.outage.failed("refused", "Check that the broker runs")
+    assert stage.lines() == ["Fetches fail: refused. They are retried. Check that the broker runs"]
+
+
 def test_an_outage_lasts_while_one_source_fails(stage: Stage) -> None:
-    stage.outage.failed("refused", "heartbeat")
-    stage.outage.failed("no leader", "metadata")
+    stage.outage.failed("refused", source="heartbeat")
+    stage.outage.failed("no leader", source="metadata")
     stage.outage.worked("metadata")
-    assert stage.lines() == ["Fetches fail: refused. They are retried. Check it"]
+    assert stage.lines() == ["Fetches fail: refused. They are retried"]
     stage.outage.worked("heartbeat")
     assert stage.lines() == ["Fetches succeed again after 0.0 s"]
 
@@ -87,7 +93,7 @@ def test_an_outage_without_room_is_logged_once_there_is_some(stage: Stage) -> No
     assert stage.lines() == []
     stage.now_ms += REPEAT_MS - 10_000
     stage.outage.failed("refused")
-    assert stage.lines() == ["Fetches have failed for 20.0 s (2 failures): refused. They are retried. Check it"]
+    assert stage.lines() == ["Fetches have failed for 20.0 s (2 failures): refused. They are retried"]
     stage.now_ms += 1_000
     stage.outage.worked()
     assert stage.lines() == ["Fetches succeed again after 21.0 s"]

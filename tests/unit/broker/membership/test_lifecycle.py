@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.membership.controllers import CHECK_CONTROLLERS
 from broker.membership.lifecycle import MemberLifecycle
 from metadata.features import DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.error_codes import ErrorCode
@@ -28,7 +29,7 @@ class Applied:
 
 
 def outage_of(loop: FakeLoop) -> OutageLog:
-    return OutageLog(logging.getLogger("test"), "Requests", "Check it", loop.clock.monotonic_ms)
+    return OutageLog(logging.getLogger("test"), "Requests", loop.clock.monotonic_ms)
 
 
 @pytest.mark.parametrize("level", [DIRECTORIES_LEVEL - 1, DIRECTORIES_LEVEL])
@@ -51,6 +52,7 @@ def test_registers_again_once_directories_are_kept(level: int, caplog: pytest.Lo
     life.note_applied(metadata)  # while a heartbeat is in flight
     channel.answer(error_code=ErrorCode.STALE_BROKER_EPOCH)
     assert "heartbeat: another process with node.id" in caplog.text
+    assert CHECK_CONTROLLERS not in caplog.text
     loop.advance(1000)
     first, heartbeat, last = channel.requests
     assert heartbeat.current_metadata_offset == -1

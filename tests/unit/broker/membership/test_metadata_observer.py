@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.membership.controllers import CHECK_CONTROLLERS
 from broker.membership.metadata_observer import MetadataObserver
 from metadata.image import MetadataImage
 from protocol.messages.fetch import FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData
@@ -47,7 +48,7 @@ class Stage:
             Timers(self.loop, clock),
             lambda: None,
             pytest.fail,
-            OutageLog(logging.getLogger("test"), "Requests", "Check it", clock.monotonic_ms),
+            OutageLog(logging.getLogger("test"), "Requests", clock.monotonic_ms),
         ).start()
 
     def answer(self, leader: int, epoch: int) -> None:
@@ -81,8 +82,10 @@ def test_minutes_without_an_active_controller_are_few_lines(
     stage.loop.advance(1000)
     stage.answer(LEADER, EPOCH + 2)
     first, *repeated, last = caplog.messages
-    assert first == "Requests fail: metadata: controller:9093: lost. They are retried. Check it"
+    assert first == f"Requests fail: metadata: controller:9093: lost. They are retried. {CHECK_CONTROLLERS}"
     reason = "controller: no active controller is known" if is_reachable else "controller:9093: lost"
     assert len(repeated) == 3
-    assert all(each.endswith(f"failures): metadata: {reason}. They are retried. Check it") for each in repeated)
+    assert all(
+        each.endswith(f"failures): metadata: {reason}. They are retried. {CHECK_CONTROLLERS}") for each in repeated
+    )
     assert last == "Requests succeed again after 101.0 s"
