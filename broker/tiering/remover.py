@@ -8,6 +8,8 @@ from broker.tiering.steps import Steps, wait
 from tiered.segment import RemoteSegment, SegmentState, SegmentUpdate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.tiering.counts import TierCounts
     from broker.tiering.metadata_log import MetadataLog
     from broker.tiering.remote_logs import RemoteLog
@@ -26,12 +28,15 @@ class Remover:
         threads: TierThreads,
         metadata_log: MetadataLog,
         counts: TierCounts,
+        forget: Callable[[RemoteSegment], None] = lambda segment: None,
     ) -> None:
+        """Create it. `forget` is called with each segment that was deleted."""
         self._services = services
         self._layout = layout
         self._threads = threads
         self._metadata_log = metadata_log
         self._counts = counts
+        self._forget = forget
 
     def remove(self, remote_log: RemoteLog, segment: RemoteSegment) -> Steps[None]:
         """Delete a segment. Raises MetadataNotWritten and RemoteStorageError; then it is tried again later."""
@@ -44,6 +49,7 @@ class Remover:
         except Exception:
             counts.delete_errors += 1
             raise
+        self._forget(segment)
         yield from wait(self._metadata_log.append(place, self._update(segment, SegmentState.DELETE_FINISHED)))
 
     def _update(self, segment: RemoteSegment, state: SegmentState) -> SegmentUpdate:

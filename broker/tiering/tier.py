@@ -36,10 +36,6 @@ class Tier:
         self.metadata_log = MetadataLog(services, self.remote_logs.replay, self._on_loaded)
         self.remote_logs.on_change = self._on_change
         self.copy_quota = make_quota(services.config, "copy")
-        remover = Remover(services, layout, self.threads, self.metadata_log, self.counts)
-        self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
-        expirer = Expirer(services, remover)
-        self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
         self.reader = RemoteReader(
             services.config,
             services.clock,
@@ -51,6 +47,10 @@ class Tier:
             layout,
             next((each.path for each in services.logs.directories if each.is_online), ""),
         )
+        remover = Remover(services, layout, self.threads, self.metadata_log, self.counts, self.reader.forget)
+        self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
+        expirer = Expirer(services, remover)
+        self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
         self._services = services
 
     def start(self) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from broker.tiering.reading.run import Run, RunContent
 from storage.open_files import OpenFiles
 
+#: Runs in memory, which are made while no file can be written. A run has some 4 MiB.
+_MOST_IN_MEMORY = 8
+
 
 class RunCache:
     """Runs by segment and offset. The least recently used ones are removed beyond `capacity_bytes()`.
@@ -26,6 +29,8 @@ class RunCache:
         #: By segment: the start offsets of its runs, ascending.
         self._starts: dict[bytes, list[int]] = {}
         self._runs: OrderedDict[tuple[bytes, int], Run] = OrderedDict()
+        #: Those in memory, oldest first.
+        self._in_memory: list[Run] = []
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -53,6 +58,10 @@ class RunCache:
         run = self._runs[key] = Run(self._files, content)
         insort(self._starts.setdefault(content.segment_id, []), content.start_offset)
         self.size_bytes += content.size_bytes
+        if not run.is_in_file:
+            self._in_memory.append(run)
+            if len(self._in_memory) > _MOST_IN_MEMORY:
+                self.remove(self._in_memory[0])
         capacity = self._capacity_bytes()
         while self.size_bytes > capacity and len(self._runs) > 1:
             self.remove(next(iter(self._runs.values())))
@@ -70,10 +79,11 @@ class RunCache:
         if not starts:
             del self._starts[content.segment_id]
         self.size_bytes -= content.size_bytes
-        was_in_file = run.is_in_file
-        run.close()
-        if was_in_file:
+        if run.is_in_file:
             self._remove_file(content.path)
+        else:
+            self._in_memory.remove(run)
+        run.close()
 
     def forget(self, segment_id: bytes) -> None:
         """Remove all runs of a segment, which was deleted."""
