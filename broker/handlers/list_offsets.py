@@ -263,8 +263,11 @@ def _find(
         return FoundRecord(-1, *earliest_offset(log))
     if timestamp == EARLIEST_LOCAL:
         return _record_at(log, log.local_start_offset)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+    if timestamp == LATEST_TIERED:
         return _tiered_offset(log, timestamp)
+    if timestamp == EARLIEST_PENDING_UPLOAD:
+        pending = _tiered_offset(log, timestamp)
+        return pending if pending.offset < end_offset else FoundRecord()
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:

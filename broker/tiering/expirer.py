@@ -59,7 +59,7 @@ class Expirer:
             now_ms=self._services.clock.now_ms(),
         )
         left = [each for each in of_other_lineages(remote_log.segments, lineage) if self._is_ours(each)]
-        if found.segments:  # DeleteRecords may have moved the start, too
+        if found.segments or left:  # DeleteRecords may have moved the start, too, even to a later epoch
             yield from self._raise_start(local_log, found.log_start_offset or 0)
         yield from self._remove(remote_log, [*found.segments, *left])
 

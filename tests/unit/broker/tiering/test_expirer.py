@@ -189,6 +189,22 @@ def test_copies_of_an_earlier_lineage_are_deleted(broker: CopyingBroker):
     assert old.id not in broker.layout.objects
 
 
+def test_start_in_a_later_epoch_is_on_the_disk_before_a_deletion(broker: CopyingBroker):
+    """After DeleteRecords the copies of earlier epochs have no record that the log still has."""
+    partition = copied(broker)
+    border = partition.log.log_end_offset
+    broker.partitions.lead(partition, 5)
+    broker.append(partition, 16)
+    broker.round(2)
+    seen: list[str] = []
+    delete = broker.layout.delete
+    broker.layout.delete = lambda *each: (seen.append(checkpointed(broker)), delete(*each))[1]  # type: ignore[method-assign]
+    partition.delete_records(border + 1)
+    broker.round()
+    assert seen
+    assert all(f"t 0 {partition.log.log_start_offset}\n" in each for each in seen)
+
+
 def test_without_copies_local_retention_moves_the_start(broker: CopyingBroker):
     """As in Kafka: nothing that is only local may be dropped while the log still begins before it."""
     partition = copied(broker, retention_ms="10000", local_retention_ms="10000")

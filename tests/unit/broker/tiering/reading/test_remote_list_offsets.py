@@ -13,6 +13,7 @@ from protocol.records.compression import Codec
 from protocol.schema import Struct
 from remote.errors import Unreachable
 from runtime.deferred import Deferred
+from tests.support.producing import batch
 from tests.support.tiered_broker import TieredBroker, tiered_config
 
 #: The time of the first record; batches follow each second, records in a batch each millisecond.
@@ -59,6 +60,8 @@ def test_the_largest_timestamp_is_that_of_local_records(broker: TieredBroker) ->
 def test_nothing_tiered_yet(tmp_path: Path) -> None:
     broker = TieredBroker(tmp_path)
     partition = broker.topic(config=tiered_config())
+    assert [ask(broker, special)[2] for special in (-4, -5, -6)] == [0, -1, -1], "the log is empty"
+    partition.append(batch(), T0)
     assert [ask(broker, special)[2] for special in (-4, -5, -6)] == [0, -1, 0]
     partition.log.local_start_offset = 5
     assert ask(broker, -6)[2] == -1, "some of it is tiered, and the metadata is not loaded yet"
