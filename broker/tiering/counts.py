@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
+
+#: The number of latest reads that quantiles are taken of.
+_LATEST = 1024
 
 
 class TopicCounts(msgspec.Struct):
@@ -32,11 +37,27 @@ class Waits(msgspec.Struct):
         self.longest_ms = max(self.longest_ms, delay_ms)
 
 
+class Reads:
+    """Reads from remote storage: their number, their total time, and the time of each of the latest ones, in ms."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_ms = 0
+        self.latest_ms: deque[int] = deque(maxlen=_LATEST)
+
+    def note(self, took_ms: int) -> None:
+        """Count a read."""
+        self.count += 1
+        self.total_ms += took_ms
+        self.latest_ms.append(took_ms)
+
+
 class TierCounts:
     """The counts of all topics."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounts] = {}
+        self.reads = Reads()
         self.copy_throttle = Waits()
         self.fetch_throttle = Waits()
 

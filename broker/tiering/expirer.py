@@ -48,6 +48,7 @@ class Expirer:
     def _expire(self, local_log: PartitionLog, remote_log: RemoteLog) -> Steps[None]:
         lineage, config = lineage_of(local_log), local_log.config
         limits = (config.retention_ms, config.retention_bytes) if config.deletes else ()
+        began_ms = self._services.clock.monotonic_ms()
         found = expired(
             remote_log.segments,
             lineage,
@@ -58,6 +59,7 @@ class Expirer:
             copying=remote_log.copying,
             now_ms=self._services.clock.now_ms(),
         )
+        remote_log.size_took_ms = self._services.clock.monotonic_ms() - began_ms
         left = [each for each in of_other_lineages(remote_log.segments, lineage) if self._is_ours(each)]
         if found.segments or left:  # DeleteRecords may have moved the start, too, even to a later epoch
             yield from self._raise_start(local_log, found.log_start_offset or 0)
@@ -85,9 +87,13 @@ class Expirer:
         local_log.check_usable()
 
     def _remove(self, remote_log: RemoteLog, segments: Iterable[RemoteSegment]) -> Steps[None]:
-        for segment in dict.fromkeys(segments):
-            if segment.id not in remote_log.copying:
-                yield from self._remover.remove(remote_log, segment)
+        doomed = [segment for segment in dict.fromkeys(segments) if segment.id not in remote_log.copying]
+        remote_log.delete_lag_segments = len(doomed)
+        remote_log.delete_lag_bytes = sum(segment.size_bytes for segment in doomed)
+        for segment in doomed:
+            yield from self._remover.remove(remote_log, segment)
+            remote_log.delete_lag_segments -= 1
+            remote_log.delete_lag_bytes -= segment.size_bytes
 
     def remove_deleted(self, remote_log: RemoteLog) -> Steps[None]:
         """Delete everything of a partition whose topic does not exist any more."""

@@ -63,6 +63,11 @@ class Jobs:
         """The number of jobs that run."""
         return sum(each.is_running for each in self._states.values())
 
+    @property
+    def failing(self) -> int:
+        """The number of jobs that have failed, and wait for their next try."""
+        return sum(bool(each.failures) for each in self._states.values())
+
     def failures(self, key: Hashable) -> int:
         """Return how often the job has failed since it last succeeded."""
         state = self._states.get(key)

@@ -13,7 +13,16 @@ from tiered.segments import RemoteSegments
 class RemoteLog:
     """The remote part of one partition. `segments` are all copies of its segments."""
 
-    __slots__ = ("_is_loaded", "copied_offset", "copying", "partition", "segments")
+    __slots__ = (
+        "_is_loaded",
+        "copied_offset",
+        "copying",
+        "delete_lag_bytes",
+        "delete_lag_segments",
+        "partition",
+        "segments",
+        "size_took_ms",
+    )
 
     def __init__(self, partition: TopicIdPartition, is_loaded: Callable[[TopicIdPartition], bool]) -> None:
         self.partition = partition
@@ -22,6 +31,10 @@ class RemoteLog:
         self.copied_offset = NOTHING_COPIED
         #: The ids of the copies that this broker makes at the moment.
         self.copying: set[bytes] = set()
+        #: The expired copies that are not deleted yet, and how long the last look for them took.
+        self.delete_lag_bytes = 0
+        self.delete_lag_segments = 0
+        self.size_took_ms = 0
         self._is_loaded = is_loaded
 
     def __str__(self) -> str:

@@ -29,6 +29,7 @@ class Tier:
     """All parts of tiered storage. `layout` may be called in `threads` only."""
 
     def __init__(self, services: TierServices, layout: Layout, threads: TierThreads) -> None:
+        self.config = services.config
         self.layout = layout
         self.counts = TierCounts()
         self.threads = threads

@@ -157,7 +157,7 @@ def test_all_documented_metrics_exist(broker: Watched) -> None:
     assert {name for name in typed if not name.startswith("process_")} == {
         each.name
         for each in METRICS
-        if not each.name.startswith(on_demand) and not (each.of_members or each.of_controllers)
+        if not each.name.startswith(on_demand) and not (each.of_members or each.of_controllers or each.of_tiers)
     }
     assert "process_resident_memory_bytes" in typed
 

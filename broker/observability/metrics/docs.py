@@ -30,6 +30,7 @@ except where the line says summary or histogram. prometheus-client adds `process
 `process_resident_memory_bytes`, `process_open_fds` and similar ones. **members**: only members of a cluster
 have the metric. **controllers**: only the controller of a cluster has it, alone or in a process with a broker. A
 controller alone has no other metrics but those of requests, of connections and of the cluster (`kafka_controller_*`).
+**tiered**: only brokers with `remote.log.storage.system.enable=true` have the metric.
 
 """
 
@@ -41,7 +42,8 @@ def metrics_page() -> str:
         labels = f"{{{','.join(each.labels)}}}" if each.labels else ""
         kind = f" ({each.kind.value})" if each.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else ""
         mbean = f" `{each.mbean}`" if each.mbean else ""
-        mode = " **members**" if each.of_members else " **controllers**" if each.of_controllers else ""
+        modes = ("members", each.of_members), ("controllers", each.of_controllers), ("tiered", each.of_tiers)
+        mode = "".join(f" **{name}**" for name, applies in modes if applies)
         lines.append(f"- `{each.name}{labels}`{kind}: {each.doc}{mode}{mbean}\n")
     return "".join(lines)
 

@@ -25,7 +25,8 @@ class Kind(Enum):
 class Metric(NamedTuple):
     """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's.
 
-    Only members of a cluster have the metrics that are `of_members`, and only its controller those `of_controllers`.
+    Only members of a cluster have the metrics that are `of_members`, only its controller those `of_controllers`. Only
+    brokers with tiered storage have those `of_tiers`.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Metric(NamedTuple):
     mbean: str = ""
     of_members: bool = False
     of_controllers: bool = False
+    of_tiers: bool = False
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -87,7 +89,7 @@ def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, k
 def attribute(type_: str, name: str, labels: tuple[str, ...], doc: str) -> Metric:
     """Return the metric of an attribute of `kafka.server:type=<type>`, the form of newer parts of Kafka."""
     mbean = f"kafka.server:type={type_}" + "".join(f",{label}=*" for label in labels)
-    exported = f"kafka_server_{type_}_{name}".replace("-", "_")
+    exported = f"kafka_server_{type_}_{name}".replace("-", "_").lower()
     return Metric(exported, Kind.GAUGE, labels, doc, f"{mbean} ({name})")
 
 
@@ -99,6 +101,11 @@ def of_members(metric: Metric) -> Metric:
 def of_controllers(metric: Metric) -> Metric:
     """Return a metric that only the controller of other brokers has, alone or in the process of a broker."""
     return metric._replace(of_controllers=True)
+
+
+def of_tiers(metric: Metric) -> Metric:
+    """Return a metric that only a broker with tiered storage has."""
+    return metric._replace(of_tiers=True)
 
 
 def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:

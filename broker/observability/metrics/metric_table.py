@@ -9,6 +9,7 @@ from broker.observability.metrics.metric import (
     kafka,
     of_controllers,
     of_members,
+    of_tiers,
     own,
 )
 
@@ -141,6 +142,56 @@ CLEANER_ACTIVE = own("cleaner_active_rounds", (), "Logs that are being cleaned."
 UNCLEANABLE = kafka("log", "LogCleanerManager", "uncleanable-partitions-count", ("logDirectory",),
     "Compacted partitions that cannot be cleaned.")
 
+# -- tiered storage ----------------------------------------------------------------------------------------------------
+_OF_TOPICS = "server", "BrokerTopicMetrics"
+TIER_TRAFFIC = {
+    field: of_tiers(kafka(*_OF_TOPICS, name, _TOPIC, doc))
+    for field, name, doc in (
+        ("copied_bytes", "RemoteCopyBytesPerSec", "Bytes of segments copied to remote storage."),
+        ("copy_requests", "RemoteCopyRequestsPerSec", "Copies of segments that were begun."),
+        ("copy_errors", "RemoteCopyErrorsPerSec", "Copies that failed."),
+        ("fetched_bytes", "RemoteFetchBytesPerSec", "Bytes read from remote storage."),
+        ("fetch_requests", "RemoteFetchRequestsPerSec", "Reads from remote storage."),
+        ("fetch_errors", "RemoteFetchErrorsPerSec", "Reads that failed."),
+        ("delete_requests", "RemoteDeleteRequestsPerSec", "Deletions of segments that were begun."),
+        ("delete_errors", "RemoteDeleteErrorsPerSec", "Deletions that failed."),
+    )
+}
+TIER_SIZES = {
+    name: of_tiers(kafka(*_OF_TOPICS, name, _TOPIC, doc))
+    for name, doc in (
+        ("RemoteCopyLagBytes", "Bytes of closed segments that are not copied yet."),
+        ("RemoteCopyLagSegments", "Closed segments that are not copied yet."),
+        ("RemoteDeleteLagBytes", "Bytes of segments in remote storage that have expired."),
+        ("RemoteDeleteLagSegments", "Segments in remote storage that have expired."),
+        ("RemoteLogMetadataCount", "Segments in remote storage, in any state."),
+        ("RemoteLogSizeBytes", "Bytes of these segments."),
+        ("RemoteLogSizeComputationTime", "Milliseconds of the last look for expired segments."),
+    )
+}
+_TIER, _POOL = ("log.remote", "RemoteLogManager"), ("log.remote", "RemoteStorageThreadPool")
+TIER_TASKS_IDLE = of_tiers(kafka(*_TIER, "RemoteLogManagerTasksAvgIdlePercent", (),
+    "Idle share of the threads that copy, 0 to 1."))
+TIER_READERS_IDLE = of_tiers(kafka(*_POOL, "RemoteLogReaderAvgIdlePercent", (),
+    "Idle share of the threads that read, 0 to 1."))
+TIER_READS_QUEUED = of_tiers(kafka(*_POOL, "RemoteLogReaderTaskQueueSize", (), "Reads that wait for a thread."))
+TIER_READ_TIMES = of_tiers(kafka(*_TIER, "RemoteLogReaderFetchRateAndTimeMs", (),
+    "Reads from remote storage, with their milliseconds.", Kind.SUMMARY))
+RETENTION_PERCENT = of_tiers(kafka(*_TIER, "RetentionSizeInPercent", _PARTITION,
+    "Size in both tiers, in percent of retention.bytes; 0 without that."))
+LOCAL_RETENTION_PERCENT = of_tiers(kafka(*_TIER, "LocalRetentionSizeInPercent", _PARTITION,
+    "Size on this disk, in percent of local.retention.bytes; 0 without that."))
+TIER_THROTTLE = {
+    kind: tuple(
+        of_tiers(attribute("RemoteLogManager", f"remote-{kind}-throttle-time-{short}", (),
+            f"{long} wait of a {kind} because of the quota, in ms."))
+        for short, long in (("avg", "Average"), ("max", "Longest"))
+    )
+    for kind in ("copy", "fetch")
+}
+TIER_FAILING = of_tiers(own("remote_failing_partitions", ("work",),
+    "Partitions whose last copy to remote storage, or last deletion there, has failed."))
+
 # -- the cluster -------------------------------------------------------------------------------------------------------
 ACTIVE_CONTROLLERS = kafka("controller", "KafkaController", "ActiveControllerCount", (),
     "1 in a controller, as a node alone is; 0 in a member of a cluster.")
@@ -220,6 +271,7 @@ INFO = own("info", ("version", "cluster_id", "node_id"), "Always 1; the labels h
 METRICS: tuple[Metric, ...] = tuple(
     metric
     for found in list(globals().values())
-    for metric in ((found,) if isinstance(found, Metric) else found.values() if isinstance(found, dict) else ())
+    for each in ((found,) if isinstance(found, Metric) else found.values() if isinstance(found, dict) else ())
+    for metric in (each if isinstance(each, tuple) and not isinstance(each, Metric) else (each,))
     if isinstance(metric, Metric)
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
     from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
+    from broker.tiering.tier import Tier
     from config import BrokerConfig
     from runtime.clock import Clock
     from runtime.process_pool import ProcessPool
@@ -146,6 +147,7 @@ class ObservedProcess(MeasuredProcess, Protocol):
     identity: BrokerIdentity
     state: BrokerState
     dead_letter_counts: dict[str, LetterCounts]
+    tier: Tier | None
 
     @property
     def main_parts(self) -> MainParts:

@@ -51,6 +51,10 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     yield from directories(broker)
     yield from queries(broker)
     yield from dead_letters(broker)
+    if broker.tier is not None:
+        from broker.observability.metrics.tier_samples import tier_samples  # few brokers have a tier
+
+        yield from tier_samples(broker.tier, broker.partitions)
     main = broker.main_parts
     yield from cluster(broker, main)
     yield from groups(broker, main)

@@ -211,7 +211,10 @@ class Downloads:
             self._counts.fetch_throttle.note(delay_ms)
             self._timers.call_later(delay_ms, lambda: self._submit(wanted))
             return
-        self._threads(self._reader.read, wanted).add_done_callback(lambda job: self._on_read(wanted, job))
+        began_ms = self._clock.monotonic_ms()
+        job = self._threads(self._reader.read, wanted)
+        job.add_done_callback(lambda _: self._counts.reads.note(self._clock.monotonic_ms() - began_ms))
+        job.add_done_callback(lambda job: self._on_read(wanted, job))
 
     def _on_read(self, wanted: Wanted, job: Deferred[RunContent | InProgress]) -> None:
         counts = self._counts.of(wanted.partition.topic)
