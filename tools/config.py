@@ -31,6 +31,7 @@ from config.keys import (
     QUOTA_KEYS,
     TOPIC_KEYS,
 )
+from config.keys.tiered import METADATA_TOPIC_KEYS
 from config.keys.why_inert import OF_ONE_NODE
 from pybroker.cli.exit_codes import end
 from tools.command_line import OfflineParser
@@ -41,6 +42,7 @@ _HIDDEN = "[hidden]"
 _TABLES: Mapping[str, Mapping[str, ConfigKey]] = {
     "of the broker": BROKER_KEYS,
     "of the broker, while it runs": DYNAMIC_ONLY_KEYS,
+    "of __remote_log_metadata": {f"rlmm.config.{row.name}": row for row in METADATA_TOPIC_KEYS},
     "of topics": TOPIC_KEYS,
     "of groups": GROUP_KEYS,
     "of client metrics subscriptions": CLIENT_METRICS_KEYS,

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_PREFIX = "remote.log.manager.task.retry."
-
 
 class _State(msgspec.Struct):
     """A job that runs, or that has failed; others are not kept."""
@@ -51,9 +49,9 @@ class Jobs:
     ) -> None:
         self._timers = timers
         self._what = what
-        self._backoff_ms = config.get_int(f"{_PREFIX}backoff.ms")
-        self._longest_ms = config.get_int(f"{_PREFIX}backoff.max.ms")
-        self._jitter = config.get_float(f"{_PREFIX}jitter")
+        self._backoff_ms = config.get_int("remote.log.manager.task.retry.backoff.ms")
+        self._longest_ms = config.get_int("remote.log.manager.task.retry.backoff.max.ms")
+        self._jitter = config.get_float("remote.log.manager.task.retry.jitter")
         self._states: dict[Hashable, _State] = {}
         self._warnings = LimitedLog(log, 1, 60, monotonic)
         self._is_closed = False

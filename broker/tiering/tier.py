@@ -24,6 +24,20 @@ if TYPE_CHECKING:
     from config import BrokerConfig
     from remote.layout import Layout
 
+#: The keys of each quota: its rate, the number of windows, and their length in seconds.
+QUOTAS = {
+    "copy": (
+        "remote.log.manager.copy.max.bytes.per.second",
+        "remote.log.manager.copy.quota.window.num",
+        "remote.log.manager.copy.quota.window.size.seconds",
+    ),
+    "fetch": (
+        "remote.log.manager.fetch.max.bytes.per.second",
+        "remote.log.manager.fetch.quota.window.num",
+        "remote.log.manager.fetch.quota.window.size.seconds",
+    ),
+}
+
 
 class Tier:
     """All parts of tiered storage. `layout` may be called in `threads` only."""
@@ -91,10 +105,8 @@ class Tier:
 
 def make_quota(config: BrokerConfig, kind: str) -> RateQuota:
     """Return the quota of copies or fetches; its rate is dynamic."""
-    rate = f"remote.log.manager.{kind}.max.bytes.per.second"
-    windows = config.get_int(f"remote.log.manager.{kind}.quota.window.num")
-    seconds = config.get_int(f"remote.log.manager.{kind}.quota.window.size.seconds")
-    quota = RateQuota(config.get_int(rate), windows, seconds * 1000)
+    rate, windows, seconds = QUOTAS[kind]
+    quota = RateQuota(config.get_int(rate), config.get_int(windows), config.get_int(seconds) * 1000)
 
     def change(changed: BrokerConfig) -> None:
         quota.bytes_per_second = changed.get_int(rate)
