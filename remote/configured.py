@@ -27,10 +27,19 @@ def layout_of(class_name: str | None, settings: Mapping[str, str], prefix: str =
     its value and what is allowed: for an unknown class or setting, a directory that cannot be used, a missing extra.
     """
     chosen = read_settings(class_name, settings, prefix)
-    store = store_of(chosen, prefix)
+    return layout_in(store_of(chosen, prefix), chosen)
+
+
+def layout_in(store: Store, chosen: StorageSettings) -> Layout:
+    """Return the layout of segments in a store."""
     if chosen.layout is LayoutKind.LOCAL_TIERED:
         return LocalTieredLayout(store, deletes_on_close=chosen.deletes_on_close, may_delete=chosen.may_delete)
     return AivenLayout(store, chosen.prefix, chosen.chunk_bytes, chosen.custom_fields)
+
+
+def listing_path(chosen: StorageSettings) -> str:
+    """Return the folder that has all segments."""
+    return FOLDER if chosen.layout is LayoutKind.LOCAL_TIERED else chosen.prefix.rpartition("/")[0]
 
 
 def store_of(chosen: StorageSettings, prefix: str = DEFAULT_PREFIX) -> GuardedStore:

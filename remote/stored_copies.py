@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from typing import NamedTuple
 
-from protocol.id_text import id_bytes
+from protocol.id_text import id_bytes, id_text
 from remote.aiven_layout import INDEXES, LOG, MANIFEST, AivenLayout
 from remote.layout import Layout
 from remote.local_tiered_layout import LocalTieredLayout
@@ -51,24 +51,57 @@ class _Folder(NamedTuple):
     partition: TopicIdPartition
     pattern: re.Pattern[str]
     prefix: str
+    path: str
+
+
+#: Sizes by folder, by first offset and id of the copy, and by suffix.
+_Objects = dict[_Folder, dict[tuple[int, bytes], dict[str, int]]]
+
+
+class ListedCopy(NamedTuple):
+    """The objects of a copy, complete or not: their sizes by their suffixes."""
+
+    partition: TopicIdPartition
+    start_offset: int
+    id: bytes
+    key: str
+    sizes: dict[str, int]
+    is_complete: bool
+
+
+def listed_copies(store: Store, path: str) -> list[ListedCopy]:
+    """Return all copies below `path`; `key` is the beginning of the keys of each. Raises as `list`."""
+    found = []
+    for folder, by_copy in _listed(store, path).items():
+        for (start, copy_id), sizes in by_copy.items():
+            key = f"{folder.path}/{start:020}-{id_text(copy_id)}"
+            is_complete = _NEEDED[folder.pattern] <= sizes.keys()
+            found.append(ListedCopy(folder.partition, start, copy_id, key, sizes, is_complete))
+    return found
 
 
 def stored_partitions(store: Store, path: str) -> list[StoredPartition]:
     """Return the partitions below `path`, a folder of a topic or a partition, or one with many. Raises as `list`."""
-    objects: dict[_Folder, dict[tuple[int, bytes], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    listed = sorted(_listed(store, path).items(), key=lambda item: (*item[0].partition[1:], item[0].partition[0]))
+    return [
+        StoredPartition(folder.partition, _layout(store, folder), copies)
+        for folder, by_copy in listed
+        if (copies := _copies(by_copy, _NEEDED[folder.pattern]))
+    ]
+
+
+def _listed(store: Store, path: str) -> _Objects:
+    objects: _Objects = defaultdict(lambda: defaultdict(dict))
     for key, size_bytes in store.list(f"{path.strip('/')}/" if path.strip("/") else ""):
         for pattern in _NEEDED:
             found = pattern.fullmatch(key)
             if found is not None:
                 place = TopicIdPartition(id_bytes(found["id"]), found["topic"], int(found["partition"]))
                 copy = int(found["start"]), id_bytes(found["copy"])
-                objects[_Folder(place, pattern, found["prefix"])][copy][found["suffix"]] = size_bytes
+                folder = _Folder(place, pattern, found["prefix"], key.rpartition("/")[0])
+                objects[folder][copy][found["suffix"]] = size_bytes
                 break
-    return [
-        StoredPartition(folder.partition, _layout(store, folder), copies)
-        for folder, by_copy in sorted(objects.items(), key=lambda item: (*item[0].partition[1:], item[0].partition[0]))
-        if (copies := _copies(by_copy, _NEEDED[folder.pattern]))
-    ]
+    return objects
 
 
 def _layout(store: Store, folder: _Folder) -> Layout:

@@ -18,9 +18,12 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from config import ConfigError, load
 from pybroker.cli.exit_codes import end
+from remote.errors import RemoteStorageError
 from runtime.progress import Progress
 from storage.checkpoints import LOCK
 from storage.directory_names import DirectoryKind, parse_name
@@ -32,6 +35,9 @@ from tools.data.checks.directory import DataCheck, check_directory
 from tools.data.checks.findings import Finding, Kind, Severity
 from tools.data.checks.repair import Repair
 from tools.errors import VerifyRefused
+
+if TYPE_CHECKING:
+    from tools.data.checks.remote import RemoteCheck
 
 __all__ = ["Finding", "Kind", "Severity", "check_directory", "main"]
 
@@ -58,12 +64,49 @@ def command_line() -> OfflineParser:
         help="the broker's server.properties; its log.dirs are checked if no DIR is given",
     )
     parser.add_argument("--deep", action="store_true", help="also decode the records of each batch")
+    parser.add_argument(
+        "--remote",
+        action="store_true",
+        help="also check the segments in remote storage, which --config names; with --deep their records",
+    )
     parser.add_argument("--repair", action="store_true", help="repair as a broker's recovery would, then check again")
     parser.add_argument(
         "--notes", action="store_true", help="also list notes, such as leftover files, which are not errors"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
+
+
+class _Remote:
+    """The remote storage of a configuration. Raises VerifyRefused if it has none that can be used."""
+
+    def __init__(self, config_path: str | None) -> None:
+        from config.tiering import storage_settings  # most brokers have no remote storage
+        from remote.configured import layout_in, listing_path, store_of
+        from remote.errors import SettingError
+        from remote.storage_settings import read_settings
+
+        if config_path is None:
+            raise VerifyRefused("--remote needs --config, which names the remote storage")
+        class_name, settings, prefix = storage_settings(load(config_path))
+        try:
+            chosen = read_settings(class_name, settings, prefix)
+            self._store = store_of(chosen, prefix)
+        except SettingError as error:
+            raise VerifyRefused(f"{config_path}: {error}") from None
+        self._layout = layout_in(self._store, chosen)
+        self._path = listing_path(chosen)
+
+    def check(self, directories: Sequence[str], *, deep: bool) -> RemoteCheck:
+        from tools.data.checks.remote import RemoteCheck
+
+        return RemoteCheck(directories, self._layout, self._store, self._path, deep=deep)
+
+    def repair(self, check: RemoteCheck) -> Iterator[tuple[str, bool]]:
+        """Upload what is damaged; yield a line for each copy, and whether it is repaired."""
+        from tools.data.checks.remote_repair import repair_copies
+
+        return repair_copies(self._layout, check.damaged)
 
 
 class _Run:
@@ -74,6 +117,8 @@ class _Run:
         self._json: bool = arguments.json
         self._deep: bool = arguments.deep
         self._notes: bool = arguments.notes
+        self._remote = _Remote(arguments.config) if arguments.remote else None
+        self._remote_check: RemoteCheck | None = None
 
     def say(self, line: str, **fields: object) -> None:
         print(json.dumps(fields) if self._json else line, flush=True)
@@ -91,7 +136,11 @@ class _Run:
 
         check = DataCheck(self._paths, deep=self._deep, progress=more)
         found = []
-        for finding in check.findings():
+        findings = check.findings()
+        if self._remote is not None:
+            self._remote_check = self._remote.check(self._paths, deep=self._deep)
+            findings = chain(findings, self._remote_check.findings())
+        for finding in findings:
             progress.end()
             if finding.severity is not Severity.NOTE or finding.kind is Kind.NOT_GIVEN or self._json or self._notes:
                 self.say(str(finding), type="finding", **finding.to_json())
@@ -100,7 +149,7 @@ class _Run:
         wrong = [each for each in found if each.severity is not Severity.NOTE]
         lost = sum(each.loses_records for each in wrong)
         self.say(
-            f"{_count(partitions, 'partition')}, {total >> 20} MB: "
+            f"{_count(partitions, 'partition')}, {total >> 20} MB{self._checked()}: "
             + (f"{_count(len(wrong), 'finding')}, {lost} with records lost" if wrong else "no problems")
             + (f" ({_count(len(found) - len(wrong), 'note')})" if len(found) > len(wrong) else ""),
             type="summary",
@@ -111,12 +160,20 @@ class _Run:
         )
         return check, wrong
 
+    def _checked(self) -> str:
+        return "" if self._remote_check is None else f", {_count(self._remote_check.checked, 'remote segment')}"
+
     def repair(self, check: DataCheck, findings: Sequence[Finding], config_path: str | None) -> bool:
         """Repair the findings and print each change; return whether there was any. Raises OSError, StorageError."""
         config, done = load(config_path), False
         for line in Repair(check, findings, config, time.time_ns() // 1_000_000).run():
             self.say(f"Repaired {line}", type="repair", what=line)
             done = True
+        if self._remote is not None and self._remote_check is not None:
+            for line, is_repaired in self._remote.repair(self._remote_check):
+                what = "Repaired" if is_repaired else "Not repaired"
+                self.say(f"{what} {line}", type="repair" if is_repaired else "refusal", what=line)
+                done |= is_repaired
         return done
 
 
@@ -197,7 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)
-    except (VerifyRefused, StorageError) as error:
+    except (VerifyRefused, StorageError, RemoteStorageError) as error:
         print(f"pybroker verify: {error}", file=sys.stderr)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     STRAY = "stray"
     MISSING = "missing"
     NOT_GIVEN = "not-given"
+    REMOTE = "remote"
 
 
 @dataclass(frozen=True, slots=True)
