@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts
     from broker.replicas.durability import Durability
     from broker.replicas.end_offsets import EndOffsets
+    from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends, PartitionAppends
     from broker.replicas.remote_reads import RemoteReads
     from broker.startup.opened_data import OpenedData
@@ -249,6 +250,11 @@ class Broker(ABC):
     def own_appends(self) -> OwnAppends:
         """Appends of the broker's own batches to the partitions of all brokers."""
         return self.partition_appends
+
+    @property
+    def leader_reads(self) -> LeaderReads | None:
+        """Reads of partitions that other brokers lead; None in a node alone."""
+        return None
 
     @abstractmethod
     def _own_services(self) -> MainServices | MemberServices:

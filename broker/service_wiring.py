@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.replicas.append_scheduler import AppendScheduler
     from broker.replicas.durability import Durability
     from broker.replicas.fetch_session import FetchSessions
+    from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
@@ -136,6 +137,10 @@ class TieredParts(Protocol):
     def own_appends(self) -> OwnAppends:
         """Appends to the partitions of all brokers."""
 
+    @property
+    def leader_reads(self) -> LeaderReads | None:
+        """Reads the partitions of other brokers; None in a node alone."""
+
 
 def tier_of(parts: TieredParts) -> Tier | None:
     """Return the tier of a process; None without remote.log.storage.system.enable. Raises CannotStart."""
@@ -156,6 +161,7 @@ def tier_of(parts: TieredParts) -> Tier | None:
             logs=parts.logs,
             background=parts.background,
             appends=parts.own_appends,
+            leader_reads=parts.leader_reads,
         )
     )
 

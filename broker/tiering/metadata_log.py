@@ -1,36 +1,27 @@
-"""`__remote_log_metadata`: create it, replay it, and append to it (KIP-405, TopicBasedRemoteLogMetadataManager).
+"""`__remote_log_metadata`: create it, and append to it (KIP-405, TopicBasedRemoteLogMetadataManager).
 
 A record counts once it is on the disk, and is replayed from the log then: the state of a remote log is always that of
-its records. After a start the partitions are replayed in slices, while clients are served.
+its records.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker.tiering.metadata_reader import MetadataReader
+from broker.tiering.metadata_replay import MetadataReplay
 from metadata.topic_names import REMOTE_LOG_METADATA
 from protocol.error_codes import ErrorCode
 from protocol.records.builder import BatchBuilder
-from protocol.records.errors import RecordsError
 from runtime.deferred import Deferred
 from storage.errors import StorageError
 from tiered.metadata_records import Event, TopicIdPartition, encode, metadata_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from broker.tiering.services import TierServices
     from tiered.segment import RemoteSegment, SegmentUpdate
 
-log = logging.getLogger(__name__)
-
-#: How long a slice of replaying may block the event loop.
-_SLICE_MS = 5
 #: How long to wait before the topic is created again.
 _RETRY_MS = 1_000
 
@@ -44,11 +35,12 @@ class MetadataNotWritten(Exception):
 
 
 class MetadataLog:
-    """The partitions of the topic that this broker leads.
+    """The topic.
 
     Args:
         replay: called with each committed record, in the order of its partition.
         on_loaded: called with the number of a partition of the topic once all of it is replayed.
+        needed: returns the partitions of the topic that this broker needs, beside those that it leads.
     """
 
     def __init__(
@@ -56,14 +48,10 @@ class MetadataLog:
         services: TierServices,
         replay: Callable[[TopicIdPartition, Event], None],
         on_loaded: Callable[[int], None] = lambda index: None,
+        needed: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._services = services
-        self._replay = replay
-        self._on_loaded = on_loaded
-        self._readers: dict[int, MetadataReader] = {}
-        self._loaded: set[int] = set()
-        self._loading: deque[MetadataReader] = deque()
-        self._steps: Iterator[None] | None = None
+        self._replay = MetadataReplay(services, replay, on_loaded, needed)
         self._count = 0  # partitions of the topic; 0 while there is none
         self._is_closed = False
 
@@ -75,7 +63,15 @@ class MetadataLog:
     def close(self) -> None:
         """Replay nothing more."""
         self._is_closed = True
-        self._loading.clear()
+        self._replay.close()
+
+    def _on_topic(self, ensured: Deferred[bool]) -> None:
+        count = self._services.topics.partition_count(REMOTE_LOG_METADATA)
+        if count:
+            self._count = count
+            self._replay.start()
+        else:  # the failure is logged where topics are created
+            self._services.timers.call_later(_RETRY_MS, self.start)
 
     @property
     def count(self) -> int:
@@ -88,71 +84,17 @@ class MetadataLog:
 
     def is_loaded(self, partition: TopicIdPartition) -> bool:
         """Return whether all records of a partition are replayed that were there at the start."""
-        return self.index_of(partition) in self._loaded
+        return self.index_of(partition) in self._replay.loaded
 
-    # -- loading -----------------------------------------------------------------------------------------------------
+    def leads(self, partition: TopicIdPartition) -> bool:
+        """Return whether this broker leads the partition of the topic that has the records of `partition`."""
+        index = self.index_of(partition)
+        return index is not None and self._services.partitions.get(REMOTE_LOG_METADATA, index) is not None
 
-    def _on_topic(self, ensured: Deferred[bool]) -> None:
-        count = self._services.topics.partition_count(REMOTE_LOG_METADATA)
-        if not count:  # the failure is logged where topics are created
-            self._services.timers.call_later(_RETRY_MS, self.start)
-            return
-        self._count = count
-        self.load_led()
-
-    def load_led(self) -> None:
-        """Replay the partitions of the topic that this broker leads and has not replayed yet."""
-        for index, partition in self._services.partitions.of_topic(REMOTE_LOG_METADATA).items():
-            known = self._readers.get(index)
-            if known is None or known.partition is not partition:
-                self._loaded.discard(index)
-                reader = self._readers[index] = MetadataReader(partition, self._replay)
-                self._loading.append(reader)
-        if self._loading and self._steps is None:
-            self._load()
-
-    def _load(self) -> None:
-        """Replay for a while, and schedule the rest for a later turn of the loop."""
-        until = time.monotonic() + _SLICE_MS / 1000
-        while self._loading and not self._is_closed:
-            reader = self._loading[0]
-            try:
-                if self._steps is None:
-                    self._services.partitions.open_now(reader.partition)
-                    self._steps = reader.read()
-                for _ in self._steps:
-                    if time.monotonic() >= until:
-                        self._services.loop.call_soon(self._load)
-                        return
-                self._has_loaded(reader)
-            except (RecordsError, StorageError, OSError) as error:
-                log.error(
-                    "%s cannot be read from offset %d on: %s. Partitions whose metadata it has are neither copied to"
-                    " remote storage nor removed from there.",
-                    reader.partition,
-                    reader.next_offset,
-                    error,
-                )
-            self._steps = None
-            self._loading.popleft()
-
-    def _has_loaded(self, reader: MetadataReader) -> None:
-        index = reader.partition.index
-        if self._readers.get(index) is reader:
-            self._loaded.add(index)
-            self._on_loaded(index)
-
-    def catch_up(self, index: int | None = None) -> None:
-        """Replay what was appended to a loaded partition since, by this broker or by others; None: to all."""
-        for each in self._loaded if index is None else self._loaded & {index}:
-            reader = self._readers[each]
-            try:
-                for _ in reader.read():
-                    pass
-            except (RecordsError, StorageError, OSError) as error:
-                log.error("%s cannot be read from offset %d on: %s", reader.partition, reader.next_offset, error)
-
-    # -- appending ---------------------------------------------------------------------------------------------------
+    def catch_up(self) -> None:
+        """Replay what was appended since, by this broker or by others."""
+        if self._count:
+            self._replay.catch_up()
 
     def append(self, partition: TopicIdPartition, event: RemoteSegment | SegmentUpdate) -> Deferred[None]:
         """Append a record; resolve once it is on the disk and replayed. Fails with MetadataNotWritten."""
@@ -174,8 +116,15 @@ class MetadataLog:
             except StorageError:
                 written.fail(MetadataNotWritten(partition, ErrorCode.KAFKA_STORAGE_ERROR))
                 return
-            self.catch_up(index)
-            written.resolve(None)
+            self._replay.catch_up_with(index).add_done_callback(on_replayed)
+
+        def on_replayed(done: Deferred[None]) -> None:
+            try:
+                done.result()
+            except Exception:
+                written.fail(MetadataNotWritten(partition, ErrorCode.NETWORK_EXCEPTION))
+            else:
+                written.resolve(None)
 
         batch = BatchBuilder()
         batch.append(self._services.clock.now_ms(), None, encode(partition, event))

@@ -1,4 +1,4 @@
-"""Replay one partition of `__remote_log_metadata` that this broker leads."""
+"""Replay one partition of `__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from metadata.topic_names import REMOTE_LOG_METADATA
 from protocol.error_codes import ProtocolError
 from protocol.records.batch import entry_at, verify_crc
 from protocol.records.entries import iter_records
@@ -23,20 +24,26 @@ _MAGIC_V2 = 2
 
 
 class MetadataReader:
-    """Reads the committed records of a partition, from its beginning on.
+    """Reads the committed records of a partition, from its beginning on, whichever broker leads it.
 
     Args:
+        topic_id: the id of the metadata topic.
         replay: called with each record, in order.
     """
 
-    def __init__(self, partition: Partition, replay: Callable[[TopicIdPartition, Event], None]) -> None:
-        self.partition = partition
+    def __init__(self, topic_id: bytes, index: int, replay: Callable[[TopicIdPartition, Event], None]) -> None:
+        self.topic_id = topic_id
+        self.index = index
         self._replay = replay
         self.next_offset = 0
+        #: Whether the log here cannot be read; only a restart reads it again.
+        self.has_failed = False
 
-    def read(self) -> Iterator[None]:
-        """Replay up to the high watermark, with a pause after each batch. Raises RecordsError and LogOffline."""
-        partition = self.partition
+    def read(self, partition: Partition) -> Iterator[None]:
+        """Replay up to the high watermark of the log here, with a pause after each batch.
+
+        Raises RecordsError and LogOffline.
+        """
         self.next_offset = max(self.next_offset, partition.log_start_offset)
         while (before := self.next_offset) < partition.high_watermark:
             piece = partition.log.read(before, _CHUNK_BYTES, partition.high_watermark)
@@ -64,6 +71,6 @@ class MetadataReader:
         try:
             partition, event = decode(value)
         except ProtocolError as error:
-            log.error("%s: skipped the record at offset %d: %s", self.partition, offset, error)
+            log.error("%s-%d: skipped the record at offset %d: %s", REMOTE_LOG_METADATA, self.index, offset, error)
             return
         self._replay(partition, event)

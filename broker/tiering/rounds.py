@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Partitions looked at in one turn of the loop. Most brokers have few that are tiered.
 _LOOKED_AT_AT_ONCE = 64
+#: How long a topic has to be missing in the metadata of a member before it counts as deleted.
+_CERTAINLY_DELETED_MS = 600_000
 
 
 class Rounds:
@@ -46,6 +48,9 @@ class Rounds:
         self.expiring = Jobs(services.config, services.timers, "removed from remote storage")
         self._interval_ms = services.config.get_int("remote.log.manager.task.interval.ms")
         self._timer: Timer | None = None
+        #: Topics that were deleted since the start, and topics that are missing in the metadata, since when.
+        self._deleted: set[bytes] = set()
+        self._missing_since_ms: dict[bytes, int] = {}
         self._is_closed = False
 
     def start(self) -> None:
@@ -68,6 +73,7 @@ class Rounds:
         self._metadata_log.catch_up()
         self._continue(iter(list(self._services.partitions)))
         for remote_log in list(self._remote_logs):
+            self._remote_logs.on_change(remote_log)
             self._begin_deleted(remote_log)
 
     def _continue(self, partitions: Iterator[Partition]) -> None:
@@ -94,9 +100,29 @@ class Rounds:
         self.expiring.begin(remote_log, lambda: self._expirer.expire(partition, remote_log))
 
     def _begin_deleted(self, remote_log: RemoteLog) -> None:
-        topic_id = remote_log.partition.topic_id
-        if self._services.metadata.image.topic_by_id(topic_id) is None and not self._is_closed:
+        """Delete what a topic had that does not exist any more: the task of the leader of the metadata's partition."""
+        if self._is_closed or not self._metadata_log.leads(remote_log.partition):
+            return
+        if not self._is_deleted(remote_log.partition.topic_id):
+            return
+        if remote_log.segments.count:
             self.expiring.begin(remote_log, lambda: self._expirer.remove_deleted(remote_log))
+        else:
+            self._remote_logs.forget(remote_log)
+
+    def _is_deleted(self, topic_id: bytes) -> bool:
+        """Return whether a topic is certainly deleted.
+
+        The metadata of a member may lag behind: a topic that it does not know yet is no deleted one. So it has to have
+        been there before, or to be missing for long. By then a member that lags is fenced.
+        """
+        if self._services.metadata.image.topic_by_id(topic_id) is not None:
+            self._missing_since_ms.pop(topic_id, None)
+            return False
+        if self._services.leader_reads is None or topic_id in self._deleted:
+            return True
+        now_ms = self._services.clock.monotonic_ms()
+        return now_ms - self._missing_since_ms.setdefault(topic_id, now_ms) >= _CERTAINLY_DELETED_MS
 
     def begin_loaded(self, index: int) -> None:
         """Begin the jobs of the partitions whose records one partition of the metadata topic has."""
@@ -111,6 +137,7 @@ class Rounds:
                     self.begin(partition)
 
     def _on_topic_deleted(self, topic: TopicImage) -> None:
+        self._deleted.add(topic.topic_id)
         for remote_log in list(self._remote_logs):
             if remote_log.partition.topic_id == topic.topic_id:
                 self._services.timers.call_later(0, partial(self._begin_deleted, remote_log))

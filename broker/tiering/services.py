@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.maintenance.log_scheduler import Background
     from broker.metadata_cache import MetadataCache
+    from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partitions import Partitions
     from config import BrokerConfig
@@ -31,3 +32,5 @@ class TierServices(NamedTuple):
     logs: LogManager
     background: Background
     appends: OwnAppends
+    #: None in a node alone, which leads all partitions.
+    leader_reads: LeaderReads | None = None

@@ -17,12 +17,14 @@ from broker.tiering.reading.reader import RemoteReader
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
 from broker.tiering.rounds import Rounds
+from tiered.metadata_records import TopicIdPartition
 
 if TYPE_CHECKING:
     from broker.tiering.services import TierServices
     from broker.tiering.threads import TierThreads
     from config import BrokerConfig
     from remote.layout import Layout
+    from storage.log.partition_log import PartitionLog
 
 #: The keys of each quota: its rate, the number of windows, and their length in seconds.
 QUOTAS = {
@@ -48,7 +50,7 @@ class Tier:
         self.counts = TierCounts()
         self.threads = threads
         self.remote_logs = RemoteLogs(services.partitions.topic_name, lambda each: self.metadata_log.is_loaded(each))
-        self.metadata_log = MetadataLog(services, self.remote_logs.replay, self._on_loaded)
+        self.metadata_log = MetadataLog(services, self.remote_logs.replay, self._on_loaded, self._needed)
         self.remote_logs.on_change = self._on_change
         self.copy_quota = make_quota(services.config, "copy")
         self.reader = RemoteReader(
@@ -83,6 +85,12 @@ class Tier:
         self.threads.close()
         self.layout.close()
 
+    def _needed(self) -> set[int]:
+        """Return which partitions of the metadata topic have the records of the logs that are on this disk."""
+        logs = [each for each in self._services.logs.logs.values() if each.config.tiered]
+        indexes = [self.metadata_log.index_of(_place_of(log)) for log in logs]
+        return {index for index in indexes if index is not None}
+
     def _on_loaded(self, index: int) -> None:
         for remote_log in self.remote_logs:
             if self.metadata_log.index_of(remote_log.partition) == index:
@@ -94,13 +102,19 @@ class Tier:
             self._set_copied_offset(remote_log)
 
     def _set_copied_offset(self, remote_log: RemoteLog) -> None:
-        """Note in an open log how much of it is copied, so that local retention may remove that."""
-        topic_id, _, index = remote_log.partition
-        partition = self._services.partitions.get_by_id(topic_id, index)
-        log = None if partition is None else partition.open_log
-        if log is not None:
+        """Note in an open log how much of it is copied, so that local retention may remove that.
+
+        Also in one that another broker leads: each replica has its own local retention.
+        """
+        topic_id, topic, index = remote_log.partition
+        log = self._services.logs.logs.get((topic, index))
+        if log is not None and log.topic_id == topic_id:
             copied_offset = lineage_of(log).copied_up_to(remote_log.segments)
             remote_log.copied_offset = log.copied_offset = copied_offset
+
+
+def _place_of(log: PartitionLog) -> TopicIdPartition:
+    return TopicIdPartition(log.topic_id or b"", log.topic, log.partition)
 
 
 def make_quota(config: BrokerConfig, kind: str) -> RateQuota:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.replicas.leader_reads import LeaderReads
 from broker.replicas.own_appends import PartitionAppends
 from broker.replicas.partition import Partition
 from broker.tiering.services import TierServices
@@ -98,7 +99,9 @@ class InstantPool:
 
 
 class CopyingBroker(TxnBroker):
-    """`tier` works on the logs; `layout` is the remote storage."""
+    """`tier` works on the logs; `layout` is the remote storage. `leader_reads`: of a member of a cluster."""
+
+    leader_reads: LeaderReads | None = None
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.layout = MemoryLayout()
@@ -117,6 +120,7 @@ class CopyingBroker(TxnBroker):
             logs=self.logs,
             background=self.background,
             appends=PartitionAppends(self.partitions, self.appends, self.durability, self.clock),
+            leader_reads=self.leader_reads,
         )
         threads = SimpleNamespace(copying=InstantPool(), deleting=InstantPool(), reading=InstantPool())
         self.tier = Tier(services, self.layout, threads)  # type: ignore[arg-type]

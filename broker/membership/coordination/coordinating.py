@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupController
     from broker.coordinators.transaction.markers import MarkerWriter
     from broker.membership.peers import Peers
+    from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partition import Partition
     from broker.requests.served_api import ServedApi
@@ -103,6 +104,13 @@ class CoordinatingMember(CoordinatorProcess):
         timeout_ms = self.config.get_int("request.timeout.ms")
         own, image = self.partition_appends, self.metadata.image
         return PeerAppends(self.config.node_id, image, own, self._requests, timeout_ms)
+
+    @cached_property
+    def leader_reads(self) -> LeaderReads:
+        from broker.membership.coordination.peer_reads import PeerReads  # only tiered storage needs it
+
+        assert self._requests is not None
+        return PeerReads(self.metadata.image, self._requests)
 
     def _marker_writer(self) -> MarkerWriter:
         assert self._requests is not None
