@@ -4,9 +4,9 @@ Versions: v0-v3, which Kafka 4 has dropped, return messages (broker/replicas/dow
 magic 1; v3 a limit for the whole, and a first batch that is always complete (KIP-74); v4 isolation level (KIP-98); v5
 log start offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack
 (KIP-392); v12 flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state
-(KIP-903); v16 address of the leader (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not
-served: reads from tiered storage. Fetches of followers and preferred replicas exist in a cluster alone
-(broker/replication/replica_reads.py).
+(KIP-903); v16 address of the leader (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark.
+Fetches of followers and preferred replicas exist in a cluster alone (broker/replication/replica_reads.py), and reads
+from remote storage only if it is on (broker/tiering/reading/tiered_fetch.py, KIP-405).
 
 broker/replicas/fetch_attempt.py reads the records and waits for them.
 """

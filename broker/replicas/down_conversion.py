@@ -62,12 +62,16 @@ def refusal(config: LogConfig) -> ErrorCode:
 
 
 class ConversionRequest(NamedTuple):
-    """One partition's part of an answer: `data` was read from `first_offset` on; the client's limit is `max_bytes`."""
+    """One partition's part of an answer: `data` was read from `first_offset` on; the client's limit is `max_bytes`.
+
+    `read` reads further, with the arguments of `PartitionLog.read`; None: it is that of the log.
+    """
 
     partition: Partition
     data: FetchedData
     first_offset: int
     max_bytes: int
+    read: Callable[[int, int, int, bool], FetchSlice | bytes] | None = None
 
 
 class ConversionServices(NamedTuple):
@@ -119,6 +123,7 @@ class DownConversion:
         "_magic",
         "_max_bytes",
         "_partition",
+        "_read",
         "_records",
         "_services",
         "_whole_batch",
@@ -128,7 +133,8 @@ class DownConversion:
 
     def __init__(self, services: ConversionServices, version: int, wanted: ConversionRequest, most_bytes: int) -> None:
         self._services = services
-        self._partition, self._data, self._first_offset, self._max_bytes = wanted
+        self._partition, self._data, self._first_offset, self._max_bytes, read = wanted
+        self._read = read or (lambda *wanted: self._partition.log.read(*wanted))
         self._whole_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
         self._magic = (
             0 if version < _FIRST_VERSION_WITH_TIMESTAMPS else min(wanted.partition.log_config.message_magic, 1)
@@ -179,7 +185,7 @@ class DownConversion:
         end_offset = self._data.high_watermark
         if self._max_bytes <= 0 or offset >= end_offset:
             return False
-        return len(self._partition.log.read(offset, 1, end_offset)) > self._max_bytes
+        return len(self._read(offset, 1, end_offset, True)) > self._max_bytes
 
     def _convert_inline(self, found: FetchSlice, size_bytes: int) -> tuple[FetchSlice | bytes, int] | None:
         """Convert a few bytes here; in a worker if they are large when uncompressed. Return as `_take`."""
@@ -263,7 +269,7 @@ class DownConversion:
             return None
         max_bytes = max(min(self._max_bytes, _ANSWER_BYTES), _BYTES_FURTHER_ON)
         try:
-            return self._partition.log.read(next_offset, max_bytes, end_offset, self._whole_batch), next_offset
+            return self._read(next_offset, max_bytes, end_offset, self._whole_batch), next_offset
         except Exception as error:
             self._fail(error)
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 from kafka import TopicPartition as PythonPartition
@@ -57,8 +57,7 @@ def await_tier(broker: TieredOurs, topic: str) -> int:
     def local_starts() -> list[int]:
         return sorted(int(path.stem) for path in (broker.log_dir / f"{topic}-0").glob("*.log"))
 
-    eventually(local_starts, lambda starts: len(starts) == 1 and starts[0] > 0, timeout_s=60)
-    return local_starts()[0]
+    return eventually(local_starts, until=lambda starts: len(starts) == 1 and starts[0] > 0, timeout_s=60)[0]
 
 
 def consumer(broker: TieredOurs, **config: Any) -> Consumer:
@@ -150,6 +149,10 @@ def test_transactions_over_both_tiers(broker: TieredOurs, isolation: str) -> Non
 
 def test_the_cache_is_empty_after_a_start(broker: TieredOurs) -> None:
     chunks = broker.log_dir / "remote-log-chunk-cache"
+    client = consumer(broker)
+    client.assign([TopicPartition(TOPIC, 0, 0)])
+    assert read(client, 1)[0].offset() == 0
+    client.close()
     assert list(chunks.iterdir())
     assert list((broker.log_dir / "remote-log-index-cache").glob("0_*.index"))
     broker.stop()
@@ -159,3 +162,31 @@ def test_the_cache_is_empty_after_a_start(broker: TieredOurs) -> None:
     client.assign([TopicPartition(TOPIC, 0, 5)])
     assert read(client, 5)[0].offset() == 5
     client.close()
+
+
+def test_storage_that_is_away_for_a_while(broker: TieredOurs) -> None:
+    """Reads fail with an error that clients repeat; nothing is lost, and local records are served as ever."""
+    topic = "away"
+    create(broker, topic)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, "batch.size": 50_000})
+    for number in range(6000):
+        producer.produce(topic, value_of(number))
+    assert producer.flush(60) == 0
+    local_start = await_tier(broker, topic)
+    storage = broker.directory / "remote"
+    storage.rename(broker.directory / "elsewhere")
+    client = consumer(broker)
+    client.assign([TopicPartition(topic, 0, local_start)])
+    assert read(client, 6000 - local_start)[0].offset() == local_start
+    client.seek(TopicPartition(topic, 0, 0))
+    failed = eventually(lambda: client.poll(0.1), timeout_s=20)
+    assert failed.error().code() == KafkaError.UNKNOWN
+    (broker.directory / "elsewhere").rename(storage)
+    offsets: list[int] = []
+    while len(offsets) < 6000:  # errors may have been queued before
+        offsets += [each.offset() for each in client.consume(6000, 1) if each.error() is None]
+    assert offsets == list(range(6000))
+    client.close()
+    lines = [line for line in broker.output.splitlines() if "cannot be read from remote storage" in line]
+    assert len(lines) == 1
+    assert "Traceback" not in broker.output

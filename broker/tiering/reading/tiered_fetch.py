@@ -9,6 +9,8 @@ the fetch at once cause no storm, unless the fetch has other records to return.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.replicas.fetch_attempt import FetchAttempt
@@ -22,8 +24,10 @@ from runtime.deferred import Deferred, after
 from storage.errors import OffsetOutOfRange
 
 if TYPE_CHECKING:
+    from broker.replicas.down_conversion import ConversionRequest
     from broker.replicas.fetch_session import FetchedPartition
     from broker.replicas.remote_reads import RemoteReads, RemoteRecords
+    from storage.fetch_slice import FetchSlice
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +78,11 @@ class RemotePart:
 
     def read(self) -> None:
         """Read what is there, until the part has records, an error, or something to wait for."""
-        self.waits_for = None
-        self.error = None
+        waited, self.waits_for = self.waits_for, None
         while True:
             try:
+                if waited is not None:
+                    waited.result()
                 found = self._reads.read(
                     self._partition,
                     self._wanted.fetch_offset,
@@ -89,7 +94,7 @@ class RemotePart:
                     if not found.done:
                         self.waits_for = found
                         return
-                    found.result()
+                    waited = found
                     continue
             except Exception as error:
                 self.error = error
@@ -152,55 +157,78 @@ class TieredFetch(FetchAttempt):
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
         if not self._parts:
             return super().warmed()
-        deadline_ms = self._services.clock.monotonic_ms() + self.reads.max_wait_ms
-        return self._once_read(deadline_ms)
+        if not self._must_wait():
+            return self._read_answer()
+        ended: Deferred[None] = Deferred()
 
-    def _once_read(self, deadline_ms: int) -> FetchAnswer | Deferred[FetchAnswer]:
-        """Wait for the parts that are missing, until the deadline."""
-        left = deadline_ms > self._services.clock.monotonic_ms()
-        waiting = [part.waits_for for _, part in self._parts if part.waits_for is not None]
-        if not left or not (waiting or self._holds_errors()):
-            self._settle()
-            return super().warmed()
-        woken = self._wait(waiting, deadline_ms)
-        return after(woken, lambda: self._read_again(woken.result(), deadline_ms))
-
-    def _holds_errors(self) -> bool:
-        """Whether there is nothing to return but errors of remote storage."""
-        parts = [part for _, part in self._parts]
-        if not any(part.is_transient for part in parts) or any(part.found is not None for part in parts):
-            return False
-        return not any(type(data.records) is not RemotePart and len(data.records) for _, data in self._answers)
-
-    def _wait(self, waiting: list[Deferred[None]], deadline_ms: int) -> Deferred[bool]:
-        """Resolve to True when one of the parts has something new, and to False when the wait is over."""
-        woken: Deferred[bool] = Deferred()
-
-        def wake(has_news: bool) -> None:
-            if not woken.done:
+        def end() -> None:
+            if not ended.done:
                 waiter.cancel()
-                woken.resolve(has_news)
+                ended.resolve(None)
 
         def try_complete() -> bool:
             if all(partition.hosted for partition, _ in self._parts):
                 return False
-            wake(False)
+            end()
             return True
 
-        # The purgatory also ends the wait for a partition that is deleted, and when the broker stops.
+        # The purgatory ends the wait at the deadline, for a partition that is deleted, and when the broker stops.
+        deadline_ms = self._services.clock.monotonic_ms() + self.reads.max_wait_ms
         waiter = self._services.purgatory.watch(
-            [partition for partition, _ in self._parts], try_complete, deadline_ms, lambda: wake(False)
+            [partition for partition, _ in self._parts], try_complete, deadline_ms, end
         )
-        woken.on_cancel(waiter.cancel)
-        for each in waiting:
-            each.add_done_callback(lambda _: wake(True))
-        return woken
-
-    def _read_again(self, has_news: bool, deadline_ms: int) -> FetchAnswer | Deferred[FetchAnswer]:
+        ended.on_cancel(waiter.cancel)
+        answered = after(ended, self._read_answer)
+        answered.on_cancel(ended.cancel)
         for _, part in self._parts:
-            if part.waits_for is not None and part.waits_for.done:
-                part.read()
-        return self._once_read(deadline_ms if has_news else 0)
+            self._follow(part, ended, end)
+        return answered
+
+    def _follow(self, part: RemotePart, ended: Deferred[None], end: Callable[[], None]) -> None:
+        """Read a part again whenever that for which it waits is done, until the wait has ended."""
+
+        def read_again(_: Deferred[None]) -> None:
+            if ended.done:
+                return
+            part.read()
+            if part.waits_for is not None:
+                self._follow(part, ended, end)
+            elif not self._must_wait():
+                end()
+
+        if part.waits_for is not None:
+            part.waits_for.add_done_callback(read_again)
+
+    def _must_wait(self) -> bool:
+        """Whether a part is missing, or there is nothing to return but errors of remote storage."""
+        parts = [part for _, part in self._parts]
+        if any(part.waits_for is not None for part in parts):
+            return True
+        if not any(part.is_transient for part in parts) or any(part.found is not None for part in parts):
+            return False
+        return not any(type(data.records) is not RemotePart and len(data.records) for _, data in self._answers)
+
+    def _read_answer(self) -> FetchAnswer | Deferred[FetchAnswer]:
+        self._settle()
+        return super().warmed()
+
+    def _to_convert(self) -> list[ConversionRequest]:
+        return [
+            each._replace(read=partial(self._read_further, each.partition))
+            if each.partition.log.config.tiered
+            else each
+            for each in super()._to_convert()
+        ]
+
+    def _read_further(
+        self, partition: Partition, offset: int, max_bytes: int, end_offset: int, min_one_batch: bool
+    ) -> FetchSlice | bytes:
+        """Read behind records of which nothing is for old clients. Nothing, if remote storage has to be read first."""
+        log = partition.log
+        if not log.log_start_offset <= offset < log.local_start_offset:
+            return log.read(offset, max_bytes, end_offset, min_one_batch)
+        found = self.reads.read(partition, offset, max_bytes, min_one_batch=min_one_batch)
+        return NO_RECORDS if isinstance(found, Deferred) else found.records
 
     def _settle(self) -> None:
         """Put the records of the parts into the answer, and count them."""

@@ -6,9 +6,11 @@ import pytest
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
+from protocol.records.control import build_end_transaction_marker
 from protocol.schema import Struct
 from remote.errors import Unreachable
 from runtime.deferred import Deferred
+from storage.append.header_validation import AppendOrigin
 from tests.support.fetching import BATCH_BYTES, append, fetch, fetch_one, read_offsets, send, wanted
 from tests.support.tiered_broker import TieredBroker, tiered_config
 
@@ -105,6 +107,20 @@ def test_a_failure_is_answered_after_the_wait(broker: TieredBroker) -> None:
     assert (answer.error_code, answer.high_watermark) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
     broker.layout.failure = None
     assert read_offsets(fetch_one(broker, 0)) == list(range(9))
+
+
+def test_a_fetch_reads_once_until_its_answer(broker: TieredBroker) -> None:
+    """A store that fails at once is not asked again and again during the wait."""
+    broker.layout.failure = Unreachable("key", "no route")
+    broker.threads.held = True
+    reply = send(broker, topics=wanted((0, 0)))
+    for _ in range(5):
+        broker.threads.release()
+        broker.advance(50)
+    assert not reply.done
+    assert len(broker.layout.reads) == 1
+    broker.advance(500)
+    assert [answer.error_code for answer in answers(broker, reply)] == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
 def test_a_failure_beside_records_is_answered_at_once(broker: TieredBroker) -> None:
@@ -220,3 +236,53 @@ def test_a_quota_delays_reads(broker: TieredBroker) -> None:
     assert [answer.records for answer in answers(broker, reply)] == [b""]
     broker.advance(12_000)
     assert read_offsets(fetch_one(broker, 9)) == list(range(9, 18))
+
+
+def test_sessions_leave_out_parts_without_news(broker: TieredBroker) -> None:
+    """A remote part that is empty after the wait is no news; once it is read, it is."""
+    first = fetch(broker, topics=wanted((0, 30)), session_epoch=0)
+    broker.threads.held = True
+    ask = {"session_id": first.session_id, "topics": wanted((0, 0))}
+    reply = send(broker, **ask, session_epoch=1)
+    broker.advance(500)
+    assert answers(broker, reply) == []
+    broker.threads.release()
+    reply = send(broker, **ask, session_epoch=2)
+    assert [read_offsets(answer) for answer in answers(broker, reply)] == [list(range(9))]
+
+
+def test_local_records_come_with_remote_ones(broker: TieredBroker) -> None:
+    """As in Apache Kafka they wait together."""
+    append_other(broker)
+    broker.threads.held = True
+    reply = send(broker, topics=wanted((0, 0), (1, 0)))
+    assert not reply.done
+    broker.threads.release()
+    broker.settle()
+    assert [read_offsets(answer) for answer in answers(broker, reply)] == [list(range(9)), [0, 1, 2]]
+
+
+def test_old_clients_pass_remote_batches_without_records_for_them(broker: TieredBroker) -> None:
+    """Markers of transactions are not for them: the read goes on behind, in remote storage, too."""
+    broker.workers.held = False
+    partition = broker.topic("old", topic_id=b"another-16-bytes", config=tiered_config(segment_bytes=400))
+    now_ms = broker.clock.now_ms()
+    for producer_id in (7, 8):
+        marker = build_end_transaction_marker(producer_id, 0, commit=True, coordinator_epoch=0, timestamp_ms=now_ms)
+        partition.append(marker, now_ms, AppendOrigin.COORDINATOR)
+    append(broker, topic="old")
+    append(broker, topic="old")
+    broker.tier(partition)
+    found: list[int] = []
+    for _ in range(3):
+        found = read_offsets(fetch_one(broker, 0, version=2, topic="old"))
+        if found:
+            break
+    assert found == [2, 3, 4]
+
+
+def test_the_broker_stops_while_a_fetch_waits(broker: TieredBroker) -> None:
+    broker.threads.held = True
+    reply = send(broker, topics=wanted((0, 0)))
+    broker.purgatory.expire_all()
+    assert [answer.error_code for answer in answers(broker, reply)] == [0]
