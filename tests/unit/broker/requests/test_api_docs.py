@@ -32,7 +32,6 @@ def test_missing_features_are_listed() -> None:
     lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
 
     assert lines["PushTelemetry"].endswith(". **Not served**: Histograms and summaries, which no client pushes |")
-    assert lines["Fetch"].endswith(". **Not served**: Reads from tiered storage |")
     assert lines["AddRaftVoter"].endswith(". **Not served**: A second voter of a single node |")
     assert lines["DescribeCluster"].endswith(" (KIP-700) |")
     assert lines["Produce"].startswith("| 0 | Produce | 0-13 (3-13) |")
