@@ -73,7 +73,7 @@ class Copier:
     def copy_due(self, partition: Partition, remote_log: RemoteLog) -> Steps[None]:
         """Copy what is due, oldest first. Raises one of COPY_ERRORS; then the rest is tried again later."""
         clock = self._services.clock
-        while partition.hosted and remote_log.is_loaded:
+        while partition.hosted and partition.online and remote_log.is_loaded:
             local_log = partition.log
             if not local_log.config.tiered or local_log.config.remote_log_copy_disable:
                 return

@@ -35,10 +35,11 @@ class Expirer:
 
     def expire(self, partition: Partition, remote_log: RemoteLog) -> Steps[None]:
         """Delete what is due of a partition. Raises what `Remover.remove` raises, and LogOffline."""
-        if not partition.hosted or not remote_log.is_loaded or not remote_log.segments.count:
+        if not partition.hosted or not partition.online:
+            return
+        if not remote_log.is_loaded or not remote_log.segments.count:
             return
         local_log = partition.log
-        local_log.check_usable()
         if local_log.config.tiered:
             yield from self._expire(local_log, remote_log)
         elif self._is_turned_off(local_log):

@@ -13,6 +13,7 @@ then another start would replace it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.checkpoints import format_lines, read_lines, write_lines
@@ -134,6 +135,11 @@ class LeaderEpochs:
         if older and (len(older) > 1 or older[0].start_offset != start_offset):
             self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
             self.write()
+
+    def replace(self, entries: Sequence[EpochEntry]) -> None:
+        """Replace all entries by those of another log."""
+        self._entries = list(entries)
+        self.write()
 
     def clear(self) -> None:
         if self._entries:

@@ -300,6 +300,16 @@ class ReplicaLog(LocalLog):
             self.leader_epochs.truncate_from_start(offset)
             self.mark_unsynced(self.leader_epochs.path)
 
+    def begin_as(self, original: ReplicaLog) -> None:
+        """Begin where the log begins of which this is a copy: its first records are in remote storage alone.
+
+        Without the epochs of those, no remote segment would count as one of this log. Raises OSError.
+        """
+        self.log_start_offset, self.local_start_offset = original.log_start_offset, original.local_start_offset
+        self.copied_offset = original.copied_offset
+        self.leader_epochs.replace(original.leader_epochs.entries)
+        self.mark_unsynced(self.leader_epochs.path)
+
     def raise_local_start(self, offset: int) -> None:
         """Raise the first offset on this disk to `offset`, if it is higher."""
         self.local_start_offset = max(self.local_start_offset, offset)

@@ -155,6 +155,8 @@ def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
     if copy.log_end_offset != log.log_end_offset:
         raise UnexpectedAppendOffset(copy.log_end_offset, log.log_end_offset)
     copy.raise_log_start(log.log_start_offset)
+    if log.config.tiered:
+        copy.begin_as(log)
 
 
 def _close(log: PartitionLog, now_ms: int) -> None:
@@ -172,8 +174,8 @@ def _close(log: PartitionLog, now_ms: int) -> None:
 
 
 def first_offset(log: LocalLog) -> int:
-    """Return the first offset of a copy: of the batch that contains the log start offset. Raises OSError."""
-    offset = log.log_start_offset
+    """Return the first offset of a copy: of the batch that contains the first offset on this disk. Raises OSError."""
+    offset = log.local_start_offset
     for segment in log.segments.from_offset(offset):
         entry = segment.find(offset)
         if entry is not None:
