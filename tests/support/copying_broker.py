@@ -15,6 +15,7 @@ from broker.tiering.tier import Tier
 from protocol.records.entries import iter_records
 from remote.errors import Absent, Unreachable
 from remote.segment_files import IndexKind, SegmentFiles
+from remote.store import Health
 from runtime.deferred import Deferred
 from tests.support.data_client import batch
 from tests.support.txn_broker import Crash, TxnBroker
@@ -45,6 +46,7 @@ class MemoryLayout:
         self.fails: set[str] = set()
         self.calls: list[str] = []
         self.crash_after: int | None = None
+        self.state = Health()
 
     def _step(self) -> None:
         if self.crash_after is not None:
@@ -79,6 +81,9 @@ class MemoryLayout:
         self._step()
         self.objects.pop(segment.id, None)
         self._step()
+
+    def health(self) -> Health:
+        return self.state
 
     def close(self) -> None:
         pass

@@ -191,6 +191,11 @@ TIER_THROTTLE = {
 }
 TIER_FAILING = of_tiers(own("remote_failing_partitions", ("work",),
     "Partitions whose last copy to remote storage, or last deletion there, has failed."))
+TIER_STORE_FAILS = of_tiers(own("remote_storage_failing", (),
+    "1 while remote storage fails, or refuses the credentials, and is only tried now and then."))
+TIER_STORE_LIMIT = of_tiers(own("remote_storage_request_limit", (),
+    "Requests that remote storage may get at once; fewer after it has asked for less."))
+TIER_OLDEST_UPLOAD = of_tiers(own("remote_oldest_upload_seconds", (), "Age of the oldest upload that has not ended."))
 
 # -- the cluster -------------------------------------------------------------------------------------------------------
 ACTIVE_CONTROLLERS = kafka("controller", "KafkaController", "ActiveControllerCount", (),

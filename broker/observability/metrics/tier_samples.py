@@ -52,6 +52,10 @@ def tier_samples(tier: Tier, partitions: Partitions) -> Iterator[Sample]:
         yield longest, (), wait.longest_ms
     yield table.TIER_FAILING, ("copy",), tier.rounds.copying.failing
     yield table.TIER_FAILING, ("delete",), tier.rounds.expiring.failing
+    health = tier.layout.health()
+    yield table.TIER_STORE_FAILS, (), int(health.reason is not None)
+    yield table.TIER_STORE_LIMIT, (), health.limit
+    yield table.TIER_OLDEST_UPLOAD, (), health.oldest_upload_s
 
 
 def _traffic(tier: Tier) -> Iterator[Sample]:

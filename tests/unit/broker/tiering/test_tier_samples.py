@@ -7,6 +7,7 @@ from pathlib import Path
 from broker.observability.metrics.metric import Timings
 from broker.observability.metrics.metric_table import METRICS
 from broker.observability.metrics.tier_samples import tier_samples
+from remote.store import Health
 from tests.support.copying_broker import CopyingBroker
 
 
@@ -76,3 +77,14 @@ def test_deletions_are_counted(tmp_path: Path) -> None:
     found = samples(broker)
     assert (found["deletelagsegments"], found["deletelagbytes"], found["logmetadatacount"]) == (0, 0, 0)
     assert found["deleterequests_total"] == count + failed
+
+
+def test_the_state_of_the_storage(tmp_path: Path) -> None:
+    broker = CopyingBroker(tmp_path)
+    names = [
+        f"pybroker_remote_{each}" for each in ("storage_failing", "storage_request_limit", "oldest_upload_seconds")
+    ]
+    broker.layout.state = Health("no answer in time", 32, 7.5)
+    assert [samples(broker)[each] for each in names] == [1, 32, 7.5]
+    broker.layout.state = Health(None, 64, 0)
+    assert [samples(broker)[each] for each in names] == [0, 64, 0]
