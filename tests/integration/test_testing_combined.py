@@ -116,7 +116,7 @@ def test_members_bear_faults_of_their_controller(cluster: Cluster) -> None:
 
 
 def test_cut_off_controller_takes_the_lead_of_its_partitions(cluster: Cluster) -> None:
-    """The others send it no heartbeats, so it fences them. What only they have is truncated afterwards."""
+    """The others send it no heartbeats, so it fences them. Records that only they have are truncated afterwards."""
     cluster.create_topic("apart")
     former = cluster.move_leader("apart", to=cluster.brokers[1])
     write(cluster.bootstrap_servers, "apart", b"kept", "all")
