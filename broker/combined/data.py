@@ -12,6 +12,7 @@ from broker.controlling.data import ControllerData, lead
 from broker.membership.committed_metadata import CommittedMetadata
 from broker.membership.data import MemberData
 from broker.membership.observed_log import ObservedMetadataLog
+from broker.startup.missing_partitions import find_unfinished_moves
 from broker.startup.node import open_metadata
 from storage.fs import LOCAL
 from storage.log.closing import close_logs
@@ -57,7 +58,9 @@ class CombinedData(MemberData):
         opened = open_metadata(config, LOCAL, self.logs, self._directories, self._now_ms, controllers)
         self.cluster_id = opened.data.cluster_id
         self.directory_ids = opened.data.directory_ids
-        self.missing = opened.missing
+        paths = [each.path for each in self.logs.directories if each.is_online]
+        unfinished = find_unfinished_moves(LOCAL, opened.loader.image, config.node_id, paths)
+        self.missing = {**opened.missing, **unfinished}
         self._deleted_topics = opened.loader.deleted_topics
         lead(config, opened.data, opened.metadata_log, opened.loader, controllers, self._now_ms)
         led = self._led = LedMetadata(config, opened.data, opened.metadata_log, opened.loader.image)

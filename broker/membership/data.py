@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping
 
 from broker.membership.observed_log import ObservedMetadataLog
 from broker.startup.log_dirs import StartDirectories, inspect_directories
-from broker.startup.missing_partitions import Missing, check_unformatted, find_missing, still_missing
+from broker.startup.missing_partitions import (
+    Missing,
+    check_unformatted,
+    find_missing,
+    find_unfinished_moves,
+    still_missing,
+)
 from broker.startup.node import found_properties, load_logs, log_damage_report
 from config import BrokerConfig
 from config.membership import voter_ids
@@ -85,7 +91,10 @@ class MemberData:
             reason = "log.dirs has several directories. They need metadata.version 3.7-IV2 or higher"
             raise DirectoryRefused(directories.metadata.path, reason)
         in_use = found_properties(self.logs.directories, directories)
-        missing = find_missing(LOCAL, image, node_id, in_use)
+        missing = {
+            **find_missing(LOCAL, image, node_id, in_use),
+            **find_unfinished_moves(LOCAL, image, node_id, in_use),
+        }
         check_unformatted(missing, image, [each.path for each in directories.unformatted])
         self.missing = still_missing(missing, image, node_id, in_use)
 

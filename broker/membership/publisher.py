@@ -36,24 +36,18 @@ class MemberPublisher(MetadataPublisher):
         self.replication.replicas.delete(topic.topic_id)
 
     def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
-        registration = topic.partitions[index]
+        registration, key = topic.partitions[index], (topic.topic_id, index)
+        is_new = self._may_be_created(topic, index, online) and not self._partitions.is_missing(*key)
         if self._is_alone(topic, index):
             super()._host(topic, index, config, online)
             partition = self._partitions.get(topic.name, index)
             found = None if partition is None else self._partitions.directory_of(partition)
         else:
-            found = self.replication.replicas.apply(
-                topic.name,
-                topic.topic_id,
-                index,
-                registration,
-                config,
-                is_new=self._may_be_created(topic, index, online),
-            )
+            found = self.replication.replicas.apply(topic.name, *key, registration, config, is_new=is_new)
             if found is not None:  # also a failed one: the controller then moves the leader
                 self._note_placement(topic, index, found)
-        if found is None and self._config.node_id in registration.replicas and self._is_placed_online(registration):
-            self._placements.append((topic.topic_id, index, LOST_DIRECTORY))  # its log is in the failed directory
+        if found is None and not is_new and self._relies_on_lost(registration):
+            self._placements.append((*key, LOST_DIRECTORY))  # its log is in the failed or missing directory
 
     def _may_be_created(self, topic: TopicImage, index: int, online: Collection[bytes] | None) -> bool:
         """Return whether a missing log may be created although a directory has failed, which may have it.
@@ -69,6 +63,10 @@ class MemberPublisher(MetadataPublisher):
             return is_new_here or not registration.relies_on(node_id)
         is_unplaced = registration.directory_of(node_id) in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
         return is_new_here and (is_unplaced or registration.replicas == (node_id,))
+
+    def _relies_on_lost(self, registration: PartitionRegistration) -> bool:
+        """Return whether the controller believes that a replica which this broker cannot find is online."""
+        return registration.relies_on(self._config.node_id) and self._is_placed_online(registration)
 
     def _is_placed_online(self, registration: PartitionRegistration) -> bool:
         return registration.directory_of(self._config.node_id) in self.online_directories()

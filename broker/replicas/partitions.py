@@ -184,13 +184,21 @@ class Partitions:
         self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool
     ) -> PartitionLog | LogOnDemand | OfflineLog:
         try:
-            if (topic_id, index) in self._missing:
-                raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
+            self.check_missing(topic, topic_id, index)
             if (topic, index) in self._logs.unopened:
                 return LogOnDemand(topic, index, topic_id, self)
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
             return OfflineLog(topic, index, topic_id, config, error)
+
+    def is_missing(self, topic_id: bytes, index: int) -> bool:
+        """Return whether the log of a partition is in a missing directory."""
+        return (topic_id, index) in self._missing
+
+    def check_missing(self, topic: str, topic_id: bytes, index: int) -> None:
+        """Raise LogOffline if the log of a partition is in a missing directory: then none may be created."""
+        if (topic_id, index) in self._missing:
+            raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
 
     def open_log(self, partition: Partition) -> PartitionLog:
         """Open the log of a partition on its first use. Raises LogOffline, and LogQueued if the client has to retry."""

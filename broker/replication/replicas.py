@@ -20,7 +20,7 @@ from broker.replication.followed_partition import FollowedPartition
 from broker.replication.leader_fetchers import LeaderFetchers
 from broker.replication.leadership_moves import LeadershipMoves
 from broker.replication.replicated_partition import ReplicatedPartition
-from metadata.partition_registration import PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.error_codes import ErrorCode
 from replication.isr_changes import Answer
 from replication.leading import Brokers, Proposal
@@ -221,6 +221,9 @@ class Replicas:
     def _open(self, key: PartitionKey, config: LogConfig, is_new: bool) -> PartitionLog:
         """Return the log, with its replication begun. Raises LogOffline."""
         topic_id, index = key
+        registration = self._known[key]
+        if registration.leader in (NO_LEADER, self._node_id) and registration.relies_on(self._node_id):
+            self._partitions.check_missing(self._names[key], topic_id, index)  # else the leader has the records
         found = self._logs.create(self._names[key], index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         if not found.replicated:
             found.begin_replication(found.high_watermark)  # it is new, or this was the only replica

@@ -14,9 +14,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from metadata.image import MetadataImage
-from metadata.partition_registration import is_reserved_directory
+from metadata.partition_registration import LOST_DIRECTORY, is_reserved_directory
 from protocol.id_text import id_bytes, id_text
-from storage.checkpoints import MetaProperties, read_meta_properties
+from storage.checkpoints import MetaProperties, read_meta_properties, read_topic_id
+from storage.directory_names import DirectoryKind, parse_name
 from storage.errors import CorruptFile, DirectoryRefused
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
@@ -47,18 +48,49 @@ def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) 
 def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
     """Return partitions of this node that the metadata has in directories which are not among those `found`, by path.
 
-    A partition that exists in any directory that was found is not missing, wherever the metadata has it.
+    A partition that exists in any directory that was found is not missing, wherever the metadata has it. One that this
+    node has reported as lost is in an unknown directory.
     """
     there = {id_bytes(each.directory_id) for each in found.values() if each.directory_id is not None}
     missing = {}
     for name, topic in image.topics_by_name.items():
         for index, registration in topic.partitions.items():
             directory = registration.directory_of(node_id)
-            if directory in there or is_reserved_directory(directory) or node_id not in registration.replicas:
+            if directory in there or node_id not in registration.replicas:
+                continue
+            is_lost = directory == LOST_DIRECTORY and registration.relies_on(node_id)
+            if is_reserved_directory(directory) and not is_lost:
                 continue
             if not any(fs.exists(f"{path}/{name}-{index}") for path in found):
-                reason = f"its log directory is missing (directory.id {id_text(directory)})"
+                which = "" if is_lost else f" (directory.id {id_text(directory)})"
+                reason = f"its log directory is missing{which}"
                 missing[topic.topic_id, index] = reason
+    return missing
+
+
+def find_unfinished_moves(fs: FileSystem, image: MetadataImage, node_id: int, paths: Iterable[str]) -> Missing:
+    """Return partitions of which these directories have no log, but a copy that a move has not finished.
+
+    The controller of a member knows the target of a move before the copy is complete. If the old directory is missing,
+    the copy must not lead in place of its log: it may lack any records, also all of them.
+    """
+    logs: set[str] = set()
+    copies: dict[tuple[str, int], str] = {}
+    for path in paths:
+        for name in fs.names(path):
+            kind, topic, index = parse_name(name)
+            if kind is DirectoryKind.FUTURE:
+                copies[topic, index] = f"{path}/{name}"
+            else:
+                logs.add(name)
+    missing = {}
+    for (name, index), copy in copies.items():
+        found = image.topic(name)
+        registration = None if found is None else found.partitions.get(index)
+        if found is None or registration is None or f"{name}-{index}" in logs or not registration.relies_on(node_id):
+            continue
+        if read_topic_id(fs, copy) == found.topic_id:
+            missing[found.topic_id, index] = f"its log directory is missing; {copy} is an unfinished copy"
     return missing
 
 

@@ -80,12 +80,18 @@ class TwoDirectories(MemberBroker):
             for each in answer.results
         }
 
-    def break_directory(self) -> None:
-        """Put a file in the place of `more`, while the broker is down."""
+    def remove_directory(self) -> None:
+        """Take `more` away, and out of the configuration, while the broker is down."""
         self.more.rename(self.directory / "aside")
+        self._properties["log.dirs"] = str(self.log_dir)
+
+    def break_directory(self) -> None:
+        """Put a file in the place of `more`, after `remove_directory`."""
         self.more.write_text("no directory any more")
+        self._properties["log.dirs"] = f"{self.log_dir},{self.more}"
 
     def repair_directory(self) -> None:
+        """Undo `break_directory`, and `remove_directory`."""
         self.more.unlink()
         (self.directory / "aside").rename(self.more)
 

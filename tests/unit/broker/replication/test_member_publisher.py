@@ -323,3 +323,27 @@ def test_a_new_single_replica_needs_no_failed_directory(member: Member) -> None:
     member.publish(*created(OLD, OURS, replicas=(OURS,), directory=SECOND))
     assert member.log_ids() == {("t", 0): OLD}
     assert member.placed == [(OLD, 0, DIRECTORY)]
+
+
+@pytest.mark.parametrize(("leader", "isr"), [(NO_LEADER, OURS), (OURS, OURS), (THEIRS, THEIRS), (THEIRS, OURS)])
+def test_a_replica_in_a_missing_directory_is_copied_from_its_leader(member: Member, leader: int, isr: int) -> None:
+    """Without another leader, the last one in sync would lead with an empty log: it stays offline."""
+    member.data.partitions._missing = {(OLD, 0): "its log directory is missing"}
+    records = created(OLD, leader, directory=b"missing-dir-16-b")
+    records[1].value.isr = [isr]
+    replay_all(member.image, records)
+    member.publisher.host_all()
+    assert member.log_ids() == ({("t", 0): OLD} if leader == THEIRS else {})
+    assert member.placed == ([(OLD, 0, DIRECTORY)] if leader == THEIRS else [])
+    member.publish(leader_changed(OLD, THEIRS))
+    assert member.log_ids() == {("t", 0): OLD}
+    assert member.fetchers.leaders == {(OLD, 0): THEIRS}
+
+
+def test_an_unfinished_copy_is_reported_as_lost(member: Member) -> None:
+    """The controller has the replica in the directory of the copy."""
+    member.data.partitions._missing = {(OLD, 0): "its log directory is missing"}
+    replay_all(member.image, created(OLD, OURS))
+    member.publisher.host_all()
+    assert member.log_ids() == {}
+    assert member.placed == [(OLD, 0, LOST_DIRECTORY)]

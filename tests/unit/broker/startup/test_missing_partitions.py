@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from broker.replicas.partitions import Partitions
-from broker.startup.missing_partitions import find_missing, still_missing
+from broker.startup.missing_partitions import find_missing, find_unfinished_moves, still_missing
 from broker.startup.node import Node, open_node
 from config import BrokerConfig, load
 from controller.formatting import make_ready
 from metadata.framing import new_record
-from metadata.partition_registration import NO_LEADER
+from metadata.partition_registration import LOST_DIRECTORY, NO_LEADER
 from metadata.registration import assign_directories
 from metadata.replay import replay_all
 from metadata.replica_placement import new_partition
@@ -282,3 +282,32 @@ def test_stale_log_of_a_moved_partition_is_set_aside(root: Path, caplog: pytest.
     assert len([*root.glob("b/m-0.*-stray")]) == 1
     assert any("renamed to -stray" in message for message in caplog.messages)
     node.close(5000)
+
+
+def copy_of(path: Path) -> Path:
+    """Return the directory of a copy of a log, which a move has begun."""
+    return path.with_name(f"{path.name}.{'0' * 32}-future")
+
+
+def test_partition_with_only_an_unfinished_copy_is_missing(root: Path):
+    """A copy beside its log, one of another topic, and one that nobody relies on have nothing to do with it."""
+    node = start(root)
+    shutil.copytree(root / "b/m-1", copy_of(root / "a/m-1"))
+    away = (root / "c/m-2").rename(copy_of(root / "a/m-2"))
+    found = find_unfinished_moves(LOCAL, node.image, 1, [f"{root}/{name}" for name in "abc"])
+    assert found == {(TOPIC_ID, 2): f"its log directory is missing; {away} is an unfinished copy"}
+    assert find_unfinished_moves(LOCAL, node.image, 2, [f"{root}/a"]) == {}
+    (away / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAEA")
+    assert find_unfinished_moves(LOCAL, node.image, 1, [f"{root}/{name}" for name in "abc"]) == {}
+    node.close(4000)
+
+
+def test_lost_partition_is_missing_until_its_log_is_found(root: Path):
+    """The broker has reported that it is in none of the directories of an earlier start."""
+    node = start(root)
+    write(node, *assign_directories(node.image, 1, [(TOPIC_ID, 2, LOST_DIRECTORY)]))
+    in_use = {f"{root}/{name}": read_meta_properties(LOCAL, f"{root}/{name}") for name in "abc"}
+    assert find_missing(LOCAL, node.image, 1, in_use) == {}
+    (root / "c/m-2").rename(root / "away")
+    assert find_missing(LOCAL, node.image, 1, in_use) == {(TOPIC_ID, 2): "its log directory is missing"}
+    node.close(4000)
