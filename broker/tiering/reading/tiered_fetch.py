@@ -98,6 +98,9 @@ class RemotePart:
                     continue
             except Exception as error:
                 self.error = error
+                log, offset = self._partition.log, self._wanted.fetch_offset
+                if self.is_transient and offset < log.log_start_offset:  # the segment was deleted meanwhile
+                    self.error = OffsetOutOfRange(offset, log.log_start_offset, log.log_end_offset)
                 return
             self.found = found
             return

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from random import Random
+
 import pytest
 
+from broker.tiering.reading import downloads
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
+from protocol.records.batch import iter_batches
 from protocol.records.control import build_end_transaction_marker
 from protocol.schema import Struct
-from remote.errors import Unreachable
+from remote.errors import Absent, Unreachable
 from runtime.deferred import Deferred
 from storage.append.header_validation import AppendOrigin
 from tests.support.fetching import BATCH_BYTES, append, fetch, fetch_one, read_offsets, send, wanted
+from tests.support.scale import scaled
 from tests.support.tiered_broker import TieredBroker, tiered_config
 
 
@@ -107,6 +113,45 @@ def test_a_failure_is_answered_after_the_wait(broker: TieredBroker) -> None:
     assert (answer.error_code, answer.high_watermark) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
     broker.layout.failure = None
     assert read_offsets(fetch_one(broker, 0)) == list(range(9))
+
+
+def test_a_segment_that_expires_while_it_is_read(broker: TieredBroker) -> None:
+    """The log start has moved before the objects are deleted, and is what the consumer has to know."""
+    partition = broker.partitions.get("t", 0)
+    assert partition is not None
+    broker.threads.held = True
+    reply = send(broker, topics=wanted((0, 0)))
+    partition.delete_records(9)
+    broker.layout.failure = Absent("key", "no such object")
+    broker.threads.release()
+    broker.settle()
+    assert [answer.error_code for answer in answers(broker, reply)] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+@pytest.mark.parametrize("cache_bytes", [1, 2500, 1 << 20])
+@pytest.mark.parametrize("run_bytes", [70, 500, 900, 1 << 20])
+def test_any_read_is_a_piece_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_bytes: int, run_bytes: int
+) -> None:
+    """Whatever the sizes of ranges and of the cache are, and wherever a reader seeks."""
+    monkeypatch.setattr(downloads, "RUN_BYTES", run_bytes)
+    broker = TieredBroker(tmp_path, {"pybroker.remote.cache.bytes": cache_bytes})
+    partition = broker.topic(config=tiered_config(segment_bytes=2600))
+    for number in range(40):
+        append(broker, count=1 + number % 5)
+    whole = b"".join(Path(each.log.path).read_bytes()[: each.size_bytes] for each in partition.log.segments)
+    start_of: dict[int, int] = {}
+    for position, header in iter_batches(whole):
+        start_of |= dict.fromkeys(range(header.base_offset, header.last_offset + 1), position)
+    broker.tier(partition)
+    chance = Random(run_bytes + cache_bytes)
+    end = partition.log.log_end_offset
+    for _ in range(scaled(60)):
+        offset, limit = chance.randrange(end), chance.choice((1, 400, 800, 5000))
+        found = bytes(fetch_one(broker, offset, max_bytes=limit).records)
+        assert found == whole[start_of[offset] : start_of[offset] + len(found)]
+        assert len(found) >= min(limit, 100)
+    broker.close()
 
 
 def test_a_fetch_reads_once_until_its_answer(broker: TieredBroker) -> None:
