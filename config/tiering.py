@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,11 +88,23 @@ def tiering_problems(config: BrokerConfig) -> Iterator[Problem]:
         return  # it checks topics, and stores nothing
     class_name, settings, prefix = storage_settings(config)
     try:
-        read_settings(class_name, settings, prefix)
+        chosen = read_settings(class_name, settings, prefix)
     except SettingError as error:
         yield Problem(error.key, error.value, error.reason, error.allowed)
+    else:
+        yield from _place_problems(config, prefix + chosen.location_key, chosen.directory)
     yield from _metadata_problems(config)
     yield from _retention_problems(config)
+
+
+def _place_problems(config: BrokerConfig, key: str, directory: str | None) -> Iterator[Problem]:
+    """Yield the problem of remote storage within a log directory: Apache Kafka refuses to start with such folders."""
+    if directory is None:
+        return
+    for log_dir in map(os.path.abspath, config.log_dirs):
+        if os.path.commonpath((log_dir, directory)) == log_dir:
+            yield Problem(key, directory, f"is within the log directory {log_dir}", "a directory beside log.dirs")
+            return
 
 
 def _metadata_problems(config: BrokerConfig) -> Iterator[Problem]:

@@ -56,6 +56,11 @@ def test_settings_of_the_storage_have_a_prefix() -> None:
         ),
         ({"rsm__config__dir": None}, "rsm.config.dir: must be set"),
         (
+            {"log__dirs": "/data/1,/data/2/", "rsm__config__dir": "/data/2/remote"},
+            "--override: rsm.config.dir=/data/2/remote: is within the log directory /data/2; "
+            "allowed: a directory beside log.dirs",
+        ),
+        (
             {"remote__log__metadata__manager__class__name": "com.example.Own"},
             "--override: remote.log.metadata.manager.class.name=com.example.Own: "
             "this metadata class is not supported; allowed: org.apache.kafka.",
@@ -106,6 +111,12 @@ def test_problem_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(path, to_serve=True)
     assert str(refused.value.problems[0]).startswith(f"{path}:2: remote.log.storage.manager.class.name=com.example.Own")
+
+
+@pytest.mark.parametrize("directory", ["/data", "/data/11", "/elsewhere"])
+def test_remote_storage_beside_the_logs(directory: str) -> None:
+    """Also around them, and with a name that begins alike."""
+    assert started(log__dirs="/data/1", rsm__config__dir=directory).warnings == ()
 
 
 def test_listener_is_found_in_any_case() -> None:
