@@ -21,6 +21,7 @@ from tests.support.eventually import eventually
 from tests.support.s3_server import ACCESS_KEY, BUCKET, SECRET_KEY, Fault, S3Server, s3_server
 from tests.support.tiered_brokers import tiered_properties
 from tests.support.tiered_client import TieredClient
+from tools.data import verify
 
 TOPIC = {
     "remote.storage.enable": "true",
@@ -185,3 +186,7 @@ def test_a_missing_object_hides_its_offsets_only(server: S3Server, tmp_path: Pat
         assert f"one/{PROBE}" in server.objects
         server.objects.update(gone)
         assert [record.value for record in read_all(client)] == VALUES
+    command = ["--remote", "--deep", "--config", str(tmp_path / "server.properties")]
+    assert verify.main(command) == 0
+    del server.objects[next(iter(gone))]
+    assert verify.main(command) == 1
