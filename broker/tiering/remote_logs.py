@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from tiered.lineage import NOTHING_COPIED
 from tiered.metadata_records import Event, PartitionDeletion, TopicIdPartition
 from tiered.segment import RemoteSegment
 from tiered.segments import RemoteSegments
+
+if TYPE_CHECKING:
+    from broker.tiering.reading.aborted import IndexedSegments
 
 
 class RemoteLog:
@@ -19,6 +23,7 @@ class RemoteLog:
         "copying",
         "delete_lag_bytes",
         "delete_lag_segments",
+        "indexed",
         "partition",
         "segments",
         "size_took_ms",
@@ -35,6 +40,8 @@ class RemoteLog:
         self.delete_lag_bytes = 0
         self.delete_lag_segments = 0
         self.size_took_ms = 0
+        #: The segments with aborted transactions, once a consumer has needed them.
+        self.indexed: IndexedSegments | None = None
         self._is_loaded = is_loaded
 
     def __str__(self) -> str:

@@ -185,9 +185,9 @@ class RemoteReader:
         if aborted.is_complete or aborted.walked_to >= log.local_start_offset:
             return None
         if aborted.walk is None or aborted.walk.done:
-            walk = AbortedWalk(self.indexes, self.downloads, run)
-            segments = bound(self.segments_from, remote_log, log)
-            aborted.walk = walk.start(remote_log.partition, segments, lambda: log.local_start_offset)
+            segments_from = bound(self.segments_from, remote_log, log)
+            walk = AbortedWalk(self.indexes, self.downloads, run, remote_log, log, segments_from)
+            aborted.walk = walk.start()
         return aborted.walk
 
     def _read_ahead(

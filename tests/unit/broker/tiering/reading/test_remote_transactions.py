@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from broker.tiering.reading import aborted as aborted_module
 from protocol.records.control import build_end_transaction_marker
 from remote.errors import Unreachable
 from storage.append.header_validation import AppendOrigin
 from tests.support.fetching import append, fetch_one, read_offsets
 from tests.support.tiered_broker import TieredBroker, tiered_config
+from tiered.segment import RemoteSegment
 
 
 def transactional(broker: TieredBroker, producer_id: int, sequence: int = 0) -> None:
@@ -100,4 +103,42 @@ def test_an_index_that_cannot_be_read_is_an_error(broker: TieredBroker) -> None:
     answer = fetch_one(broker, 10, isolation_level=1)
     assert answer.error_code == -1
     broker.layout.index_failure = None
+    assert aborted(broker, 10) == [(8, 4), (9, 7)]
+
+
+def test_segments_are_looked_at_once(broker: TieredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log may have very many segments: a few in each turn of the loop, and not again for each read."""
+    monkeypatch.setattr(aborted_module, "_SEGMENTS", 1)
+    partition = broker.partitions.get("t", 0)
+    assert partition is not None
+    broker.tier(partition)
+    looks = 0
+    segments_from = broker.reader.segments_from
+
+    def counted(*wanted: Any) -> Iterator[RemoteSegment]:
+        nonlocal looks
+        for each in segments_from(*wanted):
+            looks += 1
+            yield each
+
+    monkeypatch.setattr(broker.reader, "segments_from", counted)
+    assert aborted(broker, 0, max_bytes=1)[0] == (7, 0)
+    first = looks
+    assert aborted(broker, 10, max_bytes=1) == [(8, 4), (9, 7)]
+    assert looks <= first + 2, "the run is read, and the next one"
+
+
+def test_another_leader_epoch_may_have_other_segments(broker: TieredBroker) -> None:
+    partition = broker.partitions.get("t", 0)
+    assert partition is not None
+    broker.tier(partition, keep=3)
+    assert aborted(broker, 0)[0] == (7, 0)
+    remote_log = broker.remote_logs.get(partition.topic_id, 0)
+    indexed = remote_log.indexed
+    assert indexed is not None
+    assert indexed.next(0) is not None
+    partition.lead(partition.leader_epoch + 1)
+    append(broker)
+    broker.tier(partition)
+    assert aborted(broker, 0)[0] == (7, 0)
     assert aborted(broker, 10) == [(8, 4), (9, 7)]
