@@ -106,6 +106,10 @@ def examine(path: str | None) -> Iterator[Check]:
     if is_usable:
         yield from _contents(config)
     yield from _addresses(config)
+    if config.get_bool("remote.log.storage.system.enable"):
+        from tools.storage_check import remote_storage  # most configurations have none
+
+        yield from remote_storage(config)
     if config.is_member:
         from config.membership import controller_addresses  # most configurations have none
 
