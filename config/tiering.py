@@ -77,8 +77,14 @@ def metadata_topic(config: BrokerConfig, brokers: int) -> MetadataTopic:
 
 
 def located(config: BrokerConfig, error: SettingError) -> Problem:
-    """Return the problem of a setting of the storage class, with the origin of its value."""
+    """Return the problem of a setting of the storage class, with the origin of its value.
+
+    A value from a config provider is not shown.
+    """
     setting = config.static.get(error.key)
+    if setting is not None and setting.given:
+        reason = "the value from a config provider cannot be used"
+        return Problem(error.key, setting.given, reason, error.allowed, setting.origin)
     return Problem(error.key, error.value, error.reason, error.allowed, setting.origin if setting else "")
 
 

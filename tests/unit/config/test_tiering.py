@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from config import BrokerConfig, ConfigError, load
-from config.tiering import MetadataTopic, metadata_topic, storage_settings
+from config.tiering import MetadataTopic, located, metadata_topic, storage_settings
 from controller.auto_topic_creation import creatable_topic
 from metadata.topic_names import REMOTE_LOG_METADATA
+from remote.errors import SettingError
 
 LOCAL_CLASS = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 GIVEN = {
@@ -117,6 +118,22 @@ def test_problem_names_file_and_line(tmp_path: Path) -> None:
 def test_remote_storage_beside_the_logs(directory: str) -> None:
     """Also around them, and with a name that begins alike."""
     assert started(log__dirs="/data/1", rsm__config__dir=directory).warnings == ()
+
+
+def test_secrets_may_be_elsewhere(tmp_path: Path) -> None:
+    """In a variable of the environment, or in a file. An error of the storage shows neither."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("dir=/hidden\n")
+    given = GIVEN | {"config.providers": "file", "rsm.config.dir": f"${{file:{secrets}:dir}}"}
+    given["config.providers.file.class"] = "org.apache.kafka.common.config.provider.FileConfigProvider"
+    config = load(overrides=given, environ={"PYBROKER_RSM_CONFIG_DELETE_ENABLE": "false"}, to_serve=True)
+
+    assert storage_settings(config).settings == {"dir": "/hidden", "delete.enable": "false"}
+    problem = located(config, SettingError("rsm.config.dir", "/hidden", "/hidden cannot be made"))
+    assert "/hidden" not in str(problem)
+    assert str(problem).startswith(
+        f"--override: rsm.config.dir=${{file:{secrets}:dir}}: the value from a config provider"
+    )
 
 
 def test_listener_is_found_in_any_case() -> None:
