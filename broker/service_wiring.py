@@ -198,6 +198,7 @@ def share_services(
         every.time_look_ups,
         states,
         dead_letters,
+        every.remote_reads,
     )
     return ShareServices(
         share_partitions=shares,

@@ -29,6 +29,7 @@ from broker.replicas.fast_path.single_list_offsets import (
     list_single,
 )
 from broker.replicas.partition import Partition
+from broker.replicas.remote_reads import find_in_both_tiers
 from broker.replicas.time_look_ups import LookUpSteps
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_code_map import error_code_of
@@ -38,7 +39,7 @@ from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionRes
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 from storage.log.partition_log import PartitionLog
-from storage.log.timestamps import Allowance, Steps, find_last_written_by, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, Steps, find_last_written_by, find_max_timestamp
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
@@ -271,11 +272,8 @@ def _find(
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:
-        found = None
-        if remote is not None and log.config.tiered and log.log_start_offset < log.local_start_offset:
-            found = yield from remote.reads.find_timestamp(partition, timestamp, allowance, remote.deadline_ms)
-        if found is None:
-            found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
+        reads, deadline_ms = (None, 0) if remote is None else (remote.reads, remote.deadline_ms)
+        found = yield from find_in_both_tiers(reads, partition, timestamp, allowance, deadline_ms)
     if found is None or found.offset >= _end_offset(request, partition):
         return FoundRecord()
     return FoundRecord(*found)

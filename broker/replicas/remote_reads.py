@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from storage.log.timestamps import find_timestamp
+
 if TYPE_CHECKING:
     from broker.replicas.partition import Partition
     from runtime.deferred import Deferred
@@ -57,3 +59,20 @@ class RemoteReads(Protocol):
 
         Steps for `TimeLookUps.run`. Raises RequestTimedOut at `deadline_ms`, and the errors of remote storage.
         """
+
+
+def find_in_both_tiers(
+    reads: RemoteReads | None, partition: Partition, timestamp: int, allowance: Allowance, deadline_ms: int
+) -> Generator[Any, Any, TimestampAndOffset | None]:
+    """Find the first record whose timestamp is at least `timestamp` (ms): the remote ones are the older ones.
+
+    Steps for `TimeLookUps.run`. `reads` is None without tiered storage. Raises as `RemoteReads.find_timestamp`, and as
+    `find_timestamp` of storage/log/timestamps.py.
+    """
+    log = partition.log
+    found = None
+    if reads is not None and log.config.tiered and log.log_start_offset < log.local_start_offset:
+        found = yield from reads.find_timestamp(partition, timestamp, allowance, deadline_ms)
+    if found is None:
+        found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
+    return found

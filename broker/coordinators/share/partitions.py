@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from broker.coordinators.share.dead_letters import DeadLetterWriter
     from broker.coordinators.share.states import ShareStates
     from broker.metadata_cache import MetadataCache
+    from broker.replicas.remote_reads import RemoteReads
     from broker.replicas.time_look_ups import TimeLookUps
     from config import BrokerConfig
     from runtime.clock import Clock
@@ -84,6 +85,7 @@ class SharePartitions:
         time_look_ups: TimeLookUps,
         states: ShareStates,
         dead_letters: Callable[[], DeadLetterWriter],
+        remote_reads: RemoteReads | None = None,
     ) -> None:
         """`dead_letters` is called when the first dead letter is due: few groups have any."""
         self._config = config
@@ -91,7 +93,7 @@ class SharePartitions:
         self._timers = timers
         self._purgatory = purgatory
         self._image = metadata.image
-        self._start_offsets = StartOffsets(clock, time_look_ups)
+        self._start_offsets = StartOffsets(clock, time_look_ups, remote_reads)
         self._states = states
         self._dead_letters = dead_letters
         self._letter_writer: DeadLetterWriter | None = None

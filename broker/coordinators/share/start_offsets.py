@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.replicas.remote_reads import find_in_both_tiers
 from runtime.deferred import Deferred
-from storage.log.timestamps import TimestampAndOffset, find_timestamp
+from storage.log.timestamps import TimestampAndOffset
 
 if TYPE_CHECKING:
     from broker.replicas.partition import Partition
+    from broker.replicas.remote_reads import RemoteReads
     from broker.replicas.time_look_ups import TimeLookUps
     from coordinator.share.state import ShareKey
     from runtime.clock import Clock
@@ -28,9 +30,10 @@ class StateLoading(Exception):
 class StartOffsets:
     """The start offsets of new groups. Look-ups by timestamp that did not finish at once are kept."""
 
-    def __init__(self, clock: Clock, look_ups: TimeLookUps) -> None:
+    def __init__(self, clock: Clock, look_ups: TimeLookUps, remote_reads: RemoteReads | None = None) -> None:
         self._clock = clock
         self._look_ups = look_ups
+        self._remote_reads = remote_reads
         self._pending: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
 
     def find(self, key: ShareKey, partition: Partition, offset_reset: str, is_committed_only: bool) -> int:
@@ -51,9 +54,10 @@ class StartOffsets:
         """Return the first record that is not older than `duration_ms`. Raises StateLoading during the look-up."""
         found = self._pending.pop(key, None)
         if found is None:
-            look_ups = self._look_ups
+            look_ups, reads = self._look_ups, self._remote_reads
             since_ms = self._clock.now_ms() - duration_ms
-            now = look_ups.run(find_timestamp(lambda: partition.log, since_ms, look_ups.allowance))
+            deadline_ms = 0 if reads is None else self._clock.monotonic_ms() + reads.look_up_ms
+            now = look_ups.run(find_in_both_tiers(reads, partition, since_ms, look_ups.allowance, deadline_ms))
             if not isinstance(now, Deferred):
                 return now
             found = now

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.tiering.reading.reader import RemoteReader
 from remote.errors import Unreachable
 from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.tiered_broker import Threads, Tiering, WatchedLayout, tiered_config
@@ -16,6 +17,7 @@ class TieredShareBroker(Tiering, ShareBroker):
     """A broker of share groups with a tier."""
 
     layout: WatchedLayout
+    remote_reads: RemoteReader
     threads: Threads
 
 
@@ -26,8 +28,11 @@ def broker(tmp_path: Path) -> Iterator[TieredShareBroker]:
     made.give_tier(tmp_path)
     [partition] = made.create("t")
     partition.log.config = tiered_config(segment_bytes=200)
-    made.fill(*[3] * 7)
+    for _ in range(7):
+        made.fill(3)
+        made.clock.advance(60_000)
     made.tier(partition)
+    made.share_partitions._start_offsets._remote_reads = made.remote_reads
     assert partition.log.local_start_offset == 18
     yield made
     made.close()
@@ -61,3 +66,14 @@ def test_a_fetch_waits_for_remote_storage(broker: TieredShareBroker, member: Sha
     broker.threads.release()
     broker.settle()
     assert member.acquire(wait_ms=0)[0][0] == 0
+
+
+def test_a_group_that_begins_at_a_time_finds_it_in_both_tiers(broker: TieredShareBroker) -> None:
+    """Seven batches of three records, a minute apart; the last one is local."""
+    for minutes, offset in ((7, 0), (5, 6), (1, 18)):
+        client = broker.member(f"m{minutes}")
+        client.group = f"g{minutes}"
+        client.configure(share_auto_offset_reset=f"by_duration:PT{minutes}M")
+        client.enter()
+        broker.clock.advance(-3000)  # joining has taken so long
+        assert client.acquire(wait_ms=0)[0][0] == offset
