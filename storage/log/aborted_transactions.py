@@ -105,7 +105,8 @@ def _rebuild(log: LocalLog, snapshots: Sequence[int], expiration_ms: int, segmen
     fs, base_offset = log.directory.fs, segment.base_offset
     state = ProducerState(expiration_ms)
     earlier = [offset for offset in snapshots if offset <= base_offset]
-    load_producers(fs, log.path, state, earlier, log.segments, log.segments[0].base_offset, base_offset, 0)
+    first = min(log.segments[0].base_offset, log.log_start_offset)
+    load_producers(fs, log.path, state, earlier, log.segments, first, base_offset, 0)
     segment.txn_index.reset()
     for entry in segment.scan(0):
         note_entry(fs, segment.log.open().handle, state, segment.txn_index, entry)

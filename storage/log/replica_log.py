@@ -264,7 +264,7 @@ class ReplicaLog(LocalLog):
             return
         at_committed = ProducerState(state.expiration_ms)
         snapshots = [offset for offset in self.snapshots if offset <= committed]
-        first = self.segments[0].base_offset
+        first = min(self.segments[0].base_offset, self.log_start_offset)
         load_producers(self.directory.fs, self.path, at_committed, snapshots, self.segments, first, committed, 0)
         for first_offset, producer_id in at_committed.transactions.items():
             if first_offset not in state.transactions:

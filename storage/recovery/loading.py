@@ -134,6 +134,9 @@ class _Loading:
         #: The end offset at a clean shutdown; 0 if unknown.
         self.ended_at = stored.recovery_point if stored.clean else 0
         self.replicated = stored.replicated
+        #: The log start of a tiered log, which may be before its first segment. Its first snapshot then has the
+        #: transactions that began in remote storage.
+        self.earliest_start = stored.log_start_offset if stored.config.tiered else LONG_MAX
         self.fs = directory.fs
         self.path = stored.path
         self.config = stored.config
@@ -261,7 +264,7 @@ class _Loading:
         """Return the state of the producers when the log ended at `offset`."""
         state = ProducerState(self.state.expiration_ms)
         earlier = [snapshot for snapshot in self.snapshots if snapshot <= offset]
-        first = self.segments[0].base_offset
+        first = min(self.segments[0].base_offset, self.earliest_start)
         load_producers(self.fs, self.path, state, earlier, self.segments, first, offset, self.now_ms)
         return state
 

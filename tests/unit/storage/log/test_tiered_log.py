@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.append.header_validation import AppendOrigin
 from storage.checkpoints import LOG_START_OFFSETS, read_offsets
 from storage.errors import OffsetOutOfRange
 from storage.fs import LOCAL
@@ -13,7 +14,7 @@ from storage.log.partition_log import PartitionLog
 from storage.log.truncation import empty_log, truncate_log
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.logs import T0, append, do, idempotent, killed, opened, read_all, sized, started
+from tests.support.logs import T0, append, do, idempotent, killed, marker, opened, read_all, sized, started
 
 DAY = 86_400_000
 
@@ -152,3 +153,23 @@ def test_producers_are_restored_from_the_local_segments(tmp_path: Path) -> None:
     again = opened(started(tmp_path, config=config()), "orders")
     assert again.local_start_offset == first
     assert append(again, idempotent(12)) == 12
+
+
+def test_transactions_that_began_in_remote_storage_survive_recovery(tmp_path: Path) -> None:
+    """The snapshot at the first local segment has them. Each recovery needs it to rebuild the transaction index."""
+    manager, log = filled(tmp_path, config(local_retention_bytes=0), count=0)
+    for number in range(7):
+        append(log, idempotent(number, transactional=True))
+    append(log, marker(commit=False), origin=AppendOrigin.COORDINATOR)
+    border = log.segments[1].base_offset
+    log.copied_offset = border - 1
+    do(manager.retention_tasks(T0))
+    assert starts(log) == (0, border, border)
+    assert log.snapshots[0] == border
+    for _ in range(2):
+        killed(manager)
+        manager = started(tmp_path, config=config())
+        log = opened(manager, "orders")
+        assert log.snapshots[0] == border
+        found = log.aborted_transactions(border, 8)
+        assert [(each.first_offset, each.last_offset) for each in found] == [(0, 7)]
