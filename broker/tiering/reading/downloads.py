@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from uuid import uuid4
 
 from broker.tiering.reading.batches import whole_batches
 from broker.tiering.reading.index_cache import IndexCache
@@ -20,6 +21,7 @@ from protocol.id_text import id_text
 from remote.errors import Damaged
 from remote.layout import Layout
 from runtime.deferred import Deferred
+from storage.directory_names import DirectoryKind, delete_name, parse_name
 from storage.fs import FileSystem
 from tiered.metadata_records import TopicIdPartition
 from tiered.segment import RemoteSegment
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FOLDER = "remote-log-chunk-cache"
+#: Of files that are useless after the process. Its folder has the name of a deleted partition (delete_name), which
+#: every broker that starts on the directory removes. Apache Kafka does not start where folders have other names.
+CACHE = "remote-log-chunk-cache"
 #: Bytes of one request. Larger ones let the first record wait; smaller ones cost more requests.
 RUN_BYTES = 4 << 20
 #: After a line about a failure, others are not logged for so long.
@@ -66,7 +70,8 @@ class RunReader:
 
     def __init__(self, fs: FileSystem, log_dir: str, layout: Layout, indexes: IndexCache) -> None:
         self._fs = fs
-        self._folder = f"{log_dir}/{FOLDER}"
+        self._log_dir = log_dir
+        self._folder = f"{log_dir}/{delete_name(CACHE, 0, uuid4().hex)}"
         self._layout = layout
         self._indexes = indexes
         self._lock = Lock()
@@ -75,11 +80,19 @@ class RunReader:
         self._numbers = count()
 
     def clear(self) -> None:
-        """Remove what an earlier start left. Called before the first read."""
+        """Remove the files that an earlier start left, and make the folder. Called before the first read."""
+        with suppress(OSError):
+            for folder in self._fs.names(self._log_dir):
+                if folder.startswith(f"{CACHE}-") and parse_name(folder)[0] is DirectoryKind.DELETED:
+                    self._remove_files(f"{self._log_dir}/{folder}")
         with suppress(OSError):
             self._fs.make_directory(self._folder)
-            for name in self._fs.names(self._folder):
-                self._fs.remove(f"{self._folder}/{name}")
+
+    def _remove_files(self, folder: str) -> None:
+        """Remove the files of a folder, which is removed with those of deleted partitions."""
+        with suppress(OSError):
+            for name in self._fs.names(folder):
+                self._fs.remove(f"{folder}/{name}")
 
     def read(self, wanted: Wanted) -> RunContent | InProgress:
         """Read a run. Raises RemoteStorageError; what is damaged is read a second time before."""

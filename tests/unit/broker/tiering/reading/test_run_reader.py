@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from broker.tiering.reading import downloads
-from broker.tiering.reading.downloads import FOLDER, InProgress, RunReader, Wanted
+from broker.tiering.reading.downloads import CACHE, InProgress, RunReader, Wanted
 from broker.tiering.reading.index_cache import IndexCache
 from broker.tiering.reading.run import RunContent
 from remote.errors import Damaged
 from remote.segment_files import IndexKind
+from storage.directory_names import DirectoryKind, parse_name
 from storage.fs import LOCAL
 from tests.support.logs import batch
 from tests.unit.tiered.copies import segment
@@ -125,7 +126,7 @@ def test_a_segment_that_is_cut_is_damaged(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_kept_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(tmp_path)
-    (tmp_path / FOLDER).rmdir()
+    folder(tmp_path).rmdir()
     content = stage.get(100)
     assert content.data == stage.data[: stage.positions[1]]
     assert "are cached in memory" in caplog.text
@@ -148,7 +149,17 @@ def test_two_threads_read_a_range_once(tmp_path: Path) -> None:
 
 
 def test_files_of_an_earlier_start_are_removed(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / "0_x-0-0.run").write_bytes(b"old")
+    """Their folders are removed as those of deleted partitions: Apache Kafka does not start where others are."""
     Stage(tmp_path)
-    assert list((tmp_path / FOLDER).iterdir()) == []
+    earlier = folder(tmp_path)
+    assert parse_name(earlier.name)[0] is DirectoryKind.DELETED
+    (earlier / "0_x-0-0.run").write_bytes(b"old")
+    Stage(tmp_path)
+    assert len(list(tmp_path.glob(f"{CACHE}*"))) == 2
+    assert not list(tmp_path.glob(f"{CACHE}*/*"))
+
+
+def folder(log_dir: Path) -> Path:
+    """Return the folder of the only reader."""
+    [found] = log_dir.glob(f"{CACHE}*")
+    return found
