@@ -30,7 +30,7 @@ CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 _LOG_LINE = re.compile(r"^\S+ .* (WARN|ERROR|FATAL) (.*(?:\n\S+Exception: .*)?)$", re.MULTILINE)
 
 
-class _Kafka(KafkaBroker):
+class KafkaOnFormatted(KafkaBroker):
     """Apache Kafka that also prints warnings. Its directory is formatted beforehand."""
 
     def _own_properties(self) -> dict[str, str]:
@@ -38,10 +38,13 @@ class _Kafka(KafkaBroker):
 
     def _command(self, config: Path) -> list[str]:
         options = (*QUICK, "-Xmx512m", "-Dlog4j2.level=WARN")
-        return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
+        return java_command("kafka.Kafka", [str(config)], self._classpaths(), options=options)
+
+    def _classpaths(self) -> list[Path]:
+        return [kafka_classpath()]
 
 
-class _Ours(_Kafka):
+class OursOnFormatted(KafkaOnFormatted):
     kind = "ours"
     start_timeout_s = 60
 
@@ -50,15 +53,24 @@ class _Ours(_Kafka):
 
 
 class OneDirectory:
-    """`start(kind)` starts a broker of that kind; only one runs at a time.
+    """`start(kind)` starts a broker of that kind, a class in `kinds`; only one runs at a time.
 
     `standalone`: the log names the voters, the configuration does not. `formatted`: Apache Kafka's tool formats the
     directory, with the voters in the log (kraft.version 1) or in the configuration; otherwise the first broker that
     starts formats it: ours.
     """
 
+    kinds: Mapping[str, type[RunningBroker]] = {"kafka": KafkaOnFormatted, "ours": OursOnFormatted}
+
     def __init__(
-        self, directory: Path, port: int, quorum_port: int, *, standalone: bool, formatted: bool = True
+        self,
+        directory: Path,
+        port: int,
+        quorum_port: int,
+        *,
+        standalone: bool,
+        formatted: bool = True,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.log_dir = directory / "logs"
@@ -89,6 +101,7 @@ class OneDirectory:
             "metadata.log.max.record.bytes.between.snapshots": "3000",
             "metadata.max.retention.bytes": "20000",
             "internal.metadata.log.segment.bytes": "4096",
+            **(properties or {}),
         }
         directory.mkdir(parents=True)
         if formatted:
@@ -107,7 +120,7 @@ class OneDirectory:
     def start(self, kind: str) -> RunningBroker:
         """Start a broker on the data of the previous one."""
         before = self._config_text()
-        broker_class = {"kafka": _Kafka, "ours": _Ours}[kind]
+        broker_class = self.kinds[kind]
         (self.directory / "output.txt").write_text("")
         self.running = broker_class(self.directory, self._properties, port=self._port)
         assert before in (None, self._config_text()), "another server.properties"

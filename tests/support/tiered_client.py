@@ -1,4 +1,4 @@
-"""What clients and files show of a topic with tiered storage, as values of JSON that two brokers have in common.
+"""The state of a topic with tiered storage, by answers to clients and by files, as values of JSON for a comparison.
 
 Left out is what differs in each run: ids, times of the broker, and leader epochs, which become ranks.
 """
@@ -57,7 +57,10 @@ class TieredClient(TxnClient):
             timeout_ms=_PATIENCE_MS,
         )
         found = answer.topics[0].partitions[0]
-        return f"code {found.error_code}" if found.error_code else f"{found.offset} at {found.timestamp}"
+        if found.error_code:
+            return f"code {found.error_code}"
+        # each restart raises the epoch, and Apache Kafka raises it twice after a kill
+        return f"{found.offset} at {found.timestamp} in epoch {min(found.leader_epoch, 1)}"
 
     def changed_configs(self, topic: str, settings: Mapping[str, str]) -> str:
         """Set configurations of a topic in one request; return the answer's code and message."""
@@ -94,7 +97,7 @@ class TieredClient(TxnClient):
     def _fetched(self, found: Any) -> dict[str, Any]:
         records = bytes(found.records or b"")
         batches = [header for _, header in iter_batches(records)]
-        aborted = found.aborted_transactions
+        aborted, end = found.aborted_transactions, batches[-1].last_offset if batches else -1
         return {
             "code": found.error_code,
             "end": found.high_watermark,
@@ -102,11 +105,13 @@ class TieredClient(TxnClient):
             "start": found.log_start_offset,
             "bytes": len(records),
             "batches": [f"{each.base_offset}-{each.last_offset}" for each in batches],
-            # Kafka may list a transaction once for each segment that it looks at
-            "aborted": None
-            if aborted is None
-            else sorted({f"{self.name(each.producer_id)}@{each.first_offset}" for each in aborted}),
+            # brokers may also list later transactions, and one transaction several times
+            "aborted": None if aborted is None else self._names_of(aborted, end),
         }
+
+    def _names_of(self, aborted: Iterable[Any], end: int) -> list[str]:
+        found = {f"{self.name(each.producer_id)}@{each.first_offset}" for each in aborted if each.first_offset <= end}
+        return sorted(found)
 
     def fetched(
         self, topic: str, offset: int, partition: int = 0, *, size: int = 1 << 20, committed: bool = False
@@ -141,7 +146,7 @@ class TieredClient(TxnClient):
         for _, event in self.metadata_events()[topic, partition]:
             events[event.id].append(event)
         ranks = Ranks()
-        ordered = sorted(events.values(), key=lambda each: each[0].start_offset)
+        ordered = sorted(events.values(), key=lambda each: (each[0].start_offset, len(each)))
         return [
             f"{first.start_offset}-{first.end_offset} {first.size_bytes} bytes,"
             f"{f' largest time {first.max_timestamp_ms},' if timed else ''}"
