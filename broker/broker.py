@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends, PartitionAppends
     from broker.replicas.remote_reads import RemoteReads
+    from broker.replication.followed_log import LocalFollowedLog
     from broker.startup.opened_data import OpenedData
     from broker.tiering.tier import Tier
     from controller.quorum import FeatureSource
@@ -255,6 +256,10 @@ class Broker(ABC):
     def leader_reads(self) -> LeaderReads | None:
         """Reads of partitions that other brokers lead; None in a node alone."""
         return None
+
+    def refused_logs(self) -> Sequence[LocalFollowedLog]:
+        """Return the followed logs whose leaders have what they need in remote storage alone."""
+        return ()
 
     @abstractmethod
     def _own_services(self) -> MainServices | MemberServices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.replicas.current_leaders import CurrentLeaders
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partitions import Partitions
     from broker.replicas.time_look_ups import TimeLookUps
+    from broker.replication.followed_log import LocalFollowedLog
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.broker_identity import BrokerIdentity
     from broker.requests.dispatcher import Dispatcher
@@ -141,6 +142,9 @@ class TieredParts(Protocol):
     def leader_reads(self) -> LeaderReads | None:
         """Reads the partitions of other brokers; None in a node alone."""
 
+    def refused_logs(self) -> Sequence[LocalFollowedLog]:
+        """Return the followed logs whose leaders have what they need in remote storage alone."""
+
 
 def tier_of(parts: TieredParts) -> Tier | None:
     """Return the tier of a process; None without remote.log.storage.system.enable. Raises CannotStart."""
@@ -162,6 +166,7 @@ def tier_of(parts: TieredParts) -> Tier | None:
             background=parts.background,
             appends=parts.own_appends,
             leader_reads=parts.leader_reads,
+            refused_logs=parts.refused_logs,
         )
     )
 

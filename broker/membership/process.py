@@ -6,7 +6,7 @@ logs, ask to be unfenced, and then accept clients. The stop moves leadership awa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker.observability.metrics.observed import MainParts
     from broker.replicas.fetch_attempt import FetchAttempt
     from broker.replicas.remote_reads import RemoteReads
+    from broker.replication.followed_log import LocalFollowedLog
     from broker.replication.replica_reads import ReplicaReads
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.served_api import ServedApi
@@ -139,6 +140,9 @@ class MemberProcess(JoiningMember):
         image, leave = self._committed.image, self._coordinate_no_longer
         self.peers = Peers(image, self._peer_clients, self.config.inter_broker_listener_name)
         return MemberReplication(self, self.peers, self._channel(), self._leader, self._epoch, leave)
+
+    def refused_logs(self) -> Sequence[LocalFollowedLog]:
+        return () if self._replication is None else self._replication.refused_logs()
 
     def _own_services(self) -> MemberServices:
         assert self._forwarder is not None

@@ -24,6 +24,7 @@ from broker.replication.replica_reads import (
 from broker.replication.replicas import Replicas
 from broker.replication.throttles import FollowerThrottle, ReplicationThrottles
 from config import BrokerConfig
+from protocol.error_codes import ErrorCode
 from replication.following import FetchLimits
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
     from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
+    from broker.replication.followed_log import LocalFollowedLog
     from runtime.clock import Clock
     from runtime.purgatory import Purgatory
     from runtime.timers import Timers
@@ -133,6 +135,12 @@ class MemberReplication:
         self._every(self._config.get_int("replica.lag.time.max.ms") // 2, self.replicas.check_lag)
         checkpoint_ms = self._config.get_int("replica.high.watermark.checkpoint.interval.ms")
         self._every(checkpoint_ms, self._checkpoint)
+
+    def refused_logs(self) -> list[LocalFollowedLog]:
+        """Return the followed logs whose leaders have what they need in remote storage alone."""
+        moved = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+        states = ((each.followed, self.fetchers.state(key)) for key, each in self.replicas.followed.items())
+        return [followed for followed, state in states if state is not None and state[1].last_error == moved]
 
     def close(self) -> None:
         """Fetch nothing and ask for nothing any more."""

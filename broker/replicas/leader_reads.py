@@ -24,8 +24,18 @@ class CommittedRecords(NamedTuple):
     high_watermark: int
 
 
+class LeaderOffset(NamedTuple):
+    """An offset of the leader's log, and the leader epoch of its record; -1 if that is unknown."""
+
+    offset: int
+    leader_epoch: int
+
+
 class LeaderReads(Protocol):
     """Reads partitions at their leaders."""
 
     def read(self, topic: str, index: int, offset: int, max_bytes: int) -> Deferred[CommittedRecords]:
         """Read from `offset` on. Fails with CannotRead."""
+
+    def find_offset(self, topic: str, index: int, timestamp: int) -> Deferred[LeaderOffset]:
+        """Find the offset of a special timestamp of ListOffsets. Fails with CannotRead."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from struct import Struct
 from typing import Any, TypeVar
@@ -13,10 +13,11 @@ from protocol.records.errors import CorruptBatch, InvalidRecord
 from replication.followed_log import NO_EPOCH, DamagedRecords, EpochEnd, LogFailed
 from runtime.clock import Clock
 from storage.errors import AppendRefused, LogOffline
+from storage.log.leader_epoch import EpochEntry
 from storage.log.offset_checkpoints import OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
-from storage.log.truncation import start_over, truncate_logs
+from storage.log.truncation import start_behind_remote, start_over, truncate_logs
 from storage.segment.scan import parse_entry
 
 log = logging.getLogger(__name__)
@@ -139,6 +140,21 @@ class LocalFollowedLog:
     def start_over(self, offset: int) -> None:
         produced = self.log.appended
         start_over(self.log, offset, self._checkpoints, self._removals, self._clock.now_ms())
+        self.log.appended = produced
+
+    def start_behind_remote(
+        self, offset: int, log_start_offset: int, epochs: Sequence[tuple[int, int]], snapshot: bytes
+    ) -> None:
+        """Continue at `offset`, where the leader's disk begins: the records before that are in remote storage alone.
+
+        Raises LogOffline, and CorruptFile for a damaged snapshot.
+        """
+        produced = self.log.appended
+        entries = [EpochEntry(*each) for each in epochs]
+        now_ms = self._clock.now_ms()
+        start_behind_remote(
+            self.log, offset, log_start_offset, entries, snapshot, self._checkpoints, self._removals, now_ms
+        )
         self.log.appended = produced
 
     def _begin_with(self, records: memoryview) -> None:

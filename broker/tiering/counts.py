@@ -21,6 +21,8 @@ class TopicCounts(msgspec.Struct):
     fetch_requests: int = 0
     fetch_errors: int = 0
     fetched_bytes: int = 0
+    aux_requests: int = 0
+    aux_errors: int = 0
 
 
 class Waits(msgspec.Struct):

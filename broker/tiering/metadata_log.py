@@ -51,9 +51,11 @@ class MetadataLog:
         needed: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._services = services
-        self._replay = MetadataReplay(services, replay, on_loaded, needed)
+        self._replay = MetadataReplay(services, replay, on_loaded, needed, lambda: self.on_poll())
         self._count = 0  # partitions of the topic; 0 while there is none
         self._is_closed = False
+        #: Called every second in a member of a cluster, which reads the partitions of other leaders then.
+        self.on_poll: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Create the topic if it is missing, and begin to replay it."""

@@ -50,11 +50,13 @@ class MetadataReplay:
         replay: Callable[[TopicIdPartition, Event], None],
         on_loaded: Callable[[int], None],
         needed: Callable[[], Collection[int]],
+        on_poll: Callable[[], None],
     ) -> None:
         self._services = services
         self._replay = replay
         self._on_loaded = on_loaded
         self._needed = needed
+        self._on_poll = on_poll
         self.loaded: set[int] = set()
         self._readers: dict[int, MetadataReader] = {}
         self._loading: deque[tuple[MetadataReader, Partition]] = deque()
@@ -79,6 +81,7 @@ class MetadataReplay:
     def _poll(self) -> None:
         self._timer = self._services.timers.call_later(_POLL_MS, self._poll)
         self.catch_up()
+        self._on_poll()
 
     def catch_up(self) -> None:
         """Replay what is new in all partitions of the topic that this broker leads or needs."""

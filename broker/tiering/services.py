@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Sequence
 
     from broker.automatic_topics import AutomaticTopics
     from broker.maintenance.log_scheduler import Background
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from broker.replicas.leader_reads import LeaderReads
     from broker.replicas.own_appends import OwnAppends
     from broker.replicas.partitions import Partitions
+    from broker.replication.followed_log import LocalFollowedLog
     from config import BrokerConfig
     from runtime.clock import Clock
     from runtime.timers import Timers
@@ -34,3 +36,5 @@ class TierServices(NamedTuple):
     appends: OwnAppends
     #: None in a node alone, which leads all partitions.
     leader_reads: LeaderReads | None = None
+    #: Returns the followed logs whose leaders have what they need in remote storage alone.
+    refused_logs: Callable[[], Sequence[LocalFollowedLog]] = tuple

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from broker.tiering.copier import Copier
 from broker.tiering.counts import TierCounts
 from broker.tiering.expirer import Expirer
+from broker.tiering.joiner import Joiner
 from broker.tiering.local_segments import lineage_of
 from broker.tiering.metadata_log import MetadataLog
 from broker.tiering.rate_quota import RateQuota
@@ -68,6 +69,8 @@ class Tier:
         self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
         expirer = Expirer(services, remover)
         self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
+        self.joiner = Joiner(services, layout, self.threads, self.remote_logs, self.counts)
+        self.metadata_log.on_poll = self.joiner.look
         self._services = services
 
     def start(self) -> None:
@@ -78,6 +81,7 @@ class Tier:
     async def close(self) -> None:
         """Begin nothing more, and wait for the calls that run."""
         self.rounds.close()
+        self.joiner.close()
         self.metadata_log.close()
         await self._services.loop.run_in_executor(None, self._close_storage)
 

@@ -17,10 +17,13 @@ from contextlib import suppress
 from storage.checkpoints import RECOVERY_POINTS
 from storage.errors import CorruptFile, LogOffline
 from storage.log.directory import LogDirectory
+from storage.log.leader_epoch import EpochEntry
 from storage.log.offset_checkpoints import OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.tasks import DELETED_SUFFIX
+from storage.producers.loading import load_producers
+from storage.producers.snapshot import decode_snapshot
 from storage.segment.segment import Segment
 
 
@@ -44,6 +47,36 @@ def start_over(log: PartitionLog, offset: int, checkpoints: OffsetCheckpoints, r
     """
     _lower_recovery_points({log: min(offset, log.log_start_offset)}, checkpoints)
     removals.of(log, now_ms)(empty_log(log, offset, now_ms))
+
+
+def start_behind_remote(
+    log: PartitionLog,
+    offset: int,
+    log_start_offset: int,
+    epochs: Sequence[EpochEntry],
+    snapshot: bytes,
+    checkpoints: OffsetCheckpoints,
+    removals: Removals,
+    now_ms: int,
+) -> None:
+    """Remove all records of a tiered log, and continue at `offset`: remote storage alone has the records before that.
+
+    `epochs` are those of the records below `offset`, and `snapshot` is the file of the producers' state there. Raises
+    LogOffline, and CorruptFile for another snapshot; then nothing is changed.
+    """
+    decode_snapshot(snapshot, log.snapshot_path(offset))
+    start_over(log, offset, checkpoints, removals, now_ms)
+    log.log_start_offset = log_start_offset
+    with log.directory.offline_on_error():
+        log.leader_epochs.replace(epochs)
+        log.leader_epochs.truncate_from_start(log_start_offset)
+        log.directory.fs.write_file(log.snapshot_path(offset), snapshot)
+        log.snapshots.append(offset)
+        fs, state = log.directory.fs, log.producer_state
+        # Without these epochs the remote segments would not count as those of this log. No record here has them.
+        for path in (log.leader_epochs.path, log.snapshot_path(offset), log.path):
+            fs.sync_path(path)
+        load_producers(fs, log.path, state, log.snapshots, log.segments, log_start_offset, offset, now_ms)
 
 
 def _lower_recovery_points(offsets: Mapping[PartitionLog, int], checkpoints: OffsetCheckpoints) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.membership.coordination.peer_requests import NO_RESULT
-from broker.replicas.leader_reads import CannotRead, CommittedRecords
+from broker.replicas.leader_reads import CannotRead, CommittedRecords, LeaderOffset
 from metadata.partition_registration import NO_LEADER
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.membership.coordination.peer_requests import BrokerRequests
     from metadata.image import MetadataImage
     from protocol.client_session import Response
+
+
+_CONSUMER = -1
 
 
 class PeerReads:
@@ -26,13 +30,13 @@ class PeerReads:
 
     def read(self, topic: str, index: int, offset: int, max_bytes: int) -> Deferred[CommittedRecords]:
         """Read from `offset` on, at most so many bytes, but at least one batch."""
-        found = self._image.topic(topic)
-        registration = None if found is None else found.partitions.get(index)
         read: Deferred[CommittedRecords] = Deferred()
-        if found is None or registration is None or registration.leader == NO_LEADER:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if registration is None else ErrorCode.LEADER_NOT_AVAILABLE
-            read.fail(CannotRead(code))
+        leader = self._leader(topic, index)
+        if isinstance(leader, ErrorCode):
+            read.fail(CannotRead(leader))
             return read
+        found = self._image.topic(topic)
+        assert found is not None
         wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
         request = FETCH.request(
             max_wait_ms=0,
@@ -57,5 +61,38 @@ class PeerReads:
                 records = bytes(answer.records or b"")
                 read.resolve(CommittedRecords(records, answer.log_start_offset, answer.high_watermark))
 
-        self._peers.request(registration.leader, FETCH, request).add_done_callback(take)
+        self._peers.request(leader, FETCH, request).add_done_callback(take)
         return read
+
+    def find_offset(self, topic: str, index: int, timestamp: int) -> Deferred[LeaderOffset]:
+        """Find the offset of a special timestamp."""
+        found: Deferred[LeaderOffset] = Deferred()
+        leader = self._leader(topic, index)
+        if isinstance(leader, ErrorCode):
+            found.fail(CannotRead(leader))
+            return found
+        wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
+        request = LIST_OFFSETS.request(replica_id=_CONSUMER, topics=topics)
+
+        def take(done: Deferred[Response]) -> None:
+            try:
+                answer = done.result().fields.topics[0].partitions[0]
+            except (*NO_RESULT, IndexError):
+                found.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
+                return
+            code = ErrorCode.of_peer(answer.error_code)
+            if code is ErrorCode.NONE:
+                found.resolve(LeaderOffset(answer.offset, answer.leader_epoch))
+            else:
+                found.fail(CannotRead(code))
+
+        self._peers.request(leader, LIST_OFFSETS, request).add_done_callback(take)
+        return found
+
+    def _leader(self, topic: str, index: int) -> int | ErrorCode:
+        found = self._image.topic(topic)
+        registration = None if found is None else found.partitions.get(index)
+        if registration is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.LEADER_NOT_AVAILABLE if registration.leader == NO_LEADER else registration.leader

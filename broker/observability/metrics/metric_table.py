@@ -155,6 +155,9 @@ TIER_TRAFFIC = {
         ("fetch_errors", "RemoteFetchErrorsPerSec", "Reads that failed."),
         ("delete_requests", "RemoteDeleteRequestsPerSec", "Deletions of segments that were begun."),
         ("delete_errors", "RemoteDeleteErrorsPerSec", "Deletions that failed."),
+        ("aux_requests", "BuildRemoteLogAuxStateRequestsPerSec",
+            "Followers that continue where remote storage ends."),
+        ("aux_errors", "BuildRemoteLogAuxStateErrorsPerSec", "Followers that could not."),
     )
 }
 TIER_SIZES = {

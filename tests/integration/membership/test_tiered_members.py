@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from pybroker.testing import Cluster
 from tests.support.brokers import HOST
 from tests.support.data_client import batch
@@ -76,5 +77,34 @@ def test_leaders_copy_and_followers_free_their_disks(cluster: Cluster, tmp_path:
     with client_of(cluster, 0) as client:
         client.delete_topic("t")
     eventually(lambda: not any(remote_files(remote, "t", each) for each in range(PARTITIONS)))
+    for each in cluster.brokers:
+        assert "Traceback" not in each.log
+
+
+def test_new_replica_continues_where_the_leaders_disk_begins(cluster: Cluster, tmp_path: Path) -> None:
+    """It gets leader epochs and producers from remote storage, so that it can lead, and read and copy what is there."""
+    cluster.create_topic("t", 1, TOPIC, replicas=1)
+    fill(cluster, 0, 0, 10)
+    leader = cluster.leader_of("t").node_id
+    folder = cluster.directory / f"broker-{leader}" / "data" / "t-0"
+    active = eventually(lambda: sorted(folder.glob("*.log")), until=lambda found: len(found) == 1)[0].name
+    both = [leader, 1 - leader]
+    with client_of(cluster, 0) as client:
+        wanted = {"name": "t", "partitions": [{"partition_index": 0, "replicas": both}]}
+        assert not client.call(ALTER_PARTITION_REASSIGNMENTS, 0, topics=[wanted], timeout_ms=30_000).error_code
+    cluster.wait_until_in_sync("t")
+    eventually(lambda: local_starts(cluster, 0), until=lambda found: found[0] == found[1] == {active})
+    epochs = [
+        (cluster.directory / f"broker-{number}" / "data" / "t-0" / "leader-epoch-checkpoint").read_text()
+        for number in range(2)
+    ]
+    assert epochs[0] == epochs[1]
+    assert cluster.move_leader("t").node_id == 1 - leader
+    fill(cluster, 0, 10, 10)
+    with client_of(cluster, 0) as client:
+        eventually(lambda: client.special("t"), until=lambda special: special[4] > int(active[:20]) + 3)
+        assert client.bounds("t") == (0, 20)
+        assert client.values("t") == [b"%d" % number * 200 for number in range(20)]
+    assert f"t-0 continues at offset {int(active[:20])}" in cluster.brokers[1 - leader].log
     for each in cluster.brokers:
         assert "Traceback" not in each.log

@@ -8,6 +8,7 @@ from broker.membership.coordination.peer_reads import PeerReads
 from broker.replicas.leader_reads import CannotRead, CommittedRecords
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchableTopicResponse, PartitionData
+from protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from runtime.deferred import Deferred
 from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
@@ -69,3 +70,25 @@ def test_errors() -> None:
     read = cluster.read()
     cluster.peers.lose()
     assert code_of(read) is ErrorCode.NETWORK_EXCEPTION
+
+
+def test_special_offsets() -> None:
+    cluster = Cluster()
+    found = cluster.reads.find_offset("t", 0, -4)
+    [(broker_id, request)] = cluster.peers.sent
+    assert (broker_id, request.topics[0].name, request.topics[0].partitions[0].timestamp) == (2, "t", -4)
+    partition = ListOffsetsPartitionResponse(offset=9, leader_epoch=3)
+    cluster.peers.answer(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
+    assert found.result() == (9, 3)
+    for code, index in ((ErrorCode.UNKNOWN_LEADER_EPOCH, 0), (ErrorCode.LEADER_NOT_AVAILABLE, 1)):
+        found = cluster.reads.find_offset("t", index, -4)
+        if cluster.peers.sent:
+            partition = ListOffsetsPartitionResponse(error_code=code)
+            cluster.peers.answer(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
+        with pytest.raises(CannotRead) as caught:
+            found.result()
+        assert caught.value.code is code
+    found = cluster.reads.find_offset("t", 0, -4)
+    cluster.peers.lose()
+    with pytest.raises(CannotRead):
+        found.result()
