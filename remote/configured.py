@@ -87,4 +87,4 @@ def _directory_store(key: str, directory: str, *, is_made: bool) -> DirectorySto
         raise SettingError(key, directory, f"this directory cannot be made: {error.strerror}") from None
     if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         raise SettingError(key, directory, "must be a directory that the broker may read and write")
-    return DirectoryStore(directory)
+    return DirectoryStore(directory, FOLDER if is_made else "")

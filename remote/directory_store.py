@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 from uuid import uuid4
 
 from remote.errors import Absent, Damaged, Denied, Exists, OutOfSpace, RemoteStorageError, Unreachable
@@ -28,14 +29,20 @@ _ERRORS: dict[int, type[RemoteStorageError]] = {
 
 
 class DirectoryStore:
-    """Objects below `root`. An object is on the disk when `put` returns."""
+    """Objects below `root`. An object is on the disk when `put` returns.
 
-    def __init__(self, root: str) -> None:
+    `needed` is a folder in it that is there as long as the directory is: without it, a file server is not mounted, and
+    nothing is stored, nothing counts as deleted or absent. None: nothing is checked.
+    """
+
+    def __init__(self, root: str, needed: str | None = None) -> None:
         self._root = root
+        self._needed = None if needed is None else f"{root}/{needed}"
 
     def put(self, key: str, content: bytes | Source) -> None:
         """Store an object under another name, force it to the disk, and link it to its key."""
         with _reported(key):
+            self._check_mounted(key)
             path = self._path(key)
             folder = os.path.dirname(path)
             os.makedirs(folder, exist_ok=True)
@@ -50,7 +57,7 @@ class DirectoryStore:
 
     def get(self, key: str, start: int = 0, size_bytes: int | None = None) -> bytes:
         """Read a part of the file."""
-        with _reported(key), open(self._path(key), "rb", buffering=0) as file:
+        with _reported(key), self._opened(key) as file:
             available = max(0, os.fstat(file.fileno()).st_size - start)
             wanted = available if size_bytes is None else size_bytes
             if wanted > available:
@@ -66,6 +73,7 @@ class DirectoryStore:
         """Remove files, and the folder of each if it is empty then."""
         for key in keys:
             with _reported(key):
+                self._check_mounted(key)
                 path = self._path(key)
                 with suppress(FileNotFoundError):
                     os.remove(path)
@@ -75,6 +83,7 @@ class DirectoryStore:
     def list(self, prefix: str) -> Iterator[Listed]:
         """Walk through the folders below the prefix."""
         with _reported(prefix):
+            self._check_mounted(prefix)
             yield from self._walk(prefix.rstrip("/"))
 
     def _walk(self, folder: str) -> Iterator[Listed]:
@@ -88,6 +97,17 @@ class DirectoryStore:
                     yield from self._walk(key)
                 elif not entry.name.endswith(_PARTIAL):
                     yield Listed(key, entry.stat().st_size)
+
+    def _opened(self, key: str) -> BinaryIO:
+        try:
+            return open(self._path(key), "rb", buffering=0)
+        except FileNotFoundError:
+            self._check_mounted(key)
+            raise
+
+    def _check_mounted(self, key: str) -> None:
+        if self._needed is not None and not os.path.isdir(self._needed):
+            raise Unreachable(key, f"the directory {self._needed} is gone: is the file server mounted?")
 
     def _path(self, key: str) -> str:
         if ".." in key.split("/") or key.startswith("/"):

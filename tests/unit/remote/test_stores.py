@@ -129,3 +129,22 @@ def test_a_store_that_nobody_serves_is_unreachable_within_seconds() -> None:
 def test_unknown_settings_of_an_object_store_are_refused() -> None:
     with pytest.raises(ValueError, match="aws_nonsense"):
         ObjectStore("s3://bucket", {"aws_nonsense": "1"})
+
+
+def test_a_directory_that_is_not_mounted_is_unreachable(tmp_path: Path) -> None:
+    """Nothing is stored below the mount point, and nothing counts as deleted or absent."""
+    (tmp_path / "segments").mkdir()
+    store = DirectoryStore(str(tmp_path), "segments")
+    store.put("segments/a", b"1")
+    (tmp_path / "segments").rename(tmp_path / "elsewhere")
+    for operation in (
+        lambda: store.put("segments/b", b"2"),
+        lambda: store.get("segments/a"),
+        lambda: store.delete(["segments/a"]),
+        lambda: list(store.list("segments/")),
+    ):
+        with pytest.raises(Unreachable, match="segments is gone: is the file server mounted"):
+            operation()
+    assert not (tmp_path / "segments").exists()
+    (tmp_path / "elsewhere").rename(tmp_path / "segments")
+    assert store.get("segments/a") == b"1"
