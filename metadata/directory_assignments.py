@@ -11,7 +11,7 @@ from metadata.bulk_records import Changes
 from metadata.framing import new_record
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_change import Wanted, change_of
-from metadata.partition_registration import PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from metadata.partition_rules import min_isr, possible_leaders, rules_of
 from metadata.replay import changed_registration
 from protocol.error_codes import ErrorCode
@@ -51,7 +51,11 @@ def _assign(image: MetadataImage, broker_id: int, placement: Placement, decision
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    rules = rules_of(image, possible_leaders(image, partition))
+    is_online = image.brokers[broker_id].has_directory(placement.directory)
+    may_lead = possible_leaders(image, partition)
+    # Apache Kafka looks at the former directory alone, and may elect the replica though its new one has failed.
+    barred = NO_LEADER if is_online or partition.leader == broker_id else broker_id
+    rules = rules_of(image, lambda each: each != barred and may_lead(each))
     wanted = Wanted(directories={broker_id: placement.directory})
     fields = change_of(partition, min_isr(image, topic.name), rules, wanted)
     if fields:
@@ -65,6 +69,6 @@ def _assign(image: MetadataImage, broker_id: int, placement: Placement, decision
         decision.records.append(record)
         if "replicas" in fields:  # a reassignment ends: those that leave may not lead, as they may in Apache Kafka
             partition = changed_registration(partition, record.value)
-    if not image.brokers[broker_id].has_directory(placement.directory):
+    if not is_online:
         decision.offline[topic.topic_id, placement.partition] = topic, placement.partition, partition
     return ErrorCode.NONE

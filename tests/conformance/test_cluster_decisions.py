@@ -3,12 +3,14 @@
 Both sides take the same requests. They have to give the same answers and to write the same records, byte by byte; the
 order of the records of one step is free, because Apache Kafka's is that of a hash table.
 
-Ours differ on purpose in five cases, which no history contains:
+Ours differ on purpose in six cases, which no history contains:
 - A reassignment replaces one that is in progress. Apache Kafka keeps its lists of added and removed replicas.
 - A removed replica is no longer eligible to lead (KIP-966). Apache Kafka keeps it among the eligible ones.
 - The last leader of a partition without one is not elected if it is no replica any more. In Apache Kafka it may be.
 - A replica that leaves when the report of an offline directory ends a reassignment is not elected. In Apache Kafka it
   may be.
+- A replica in an offline directory is not elected by the report of that directory. In Apache Kafka it may be, if the
+  former directory works and the partition has no leader.
 - A cancelled reassignment leaves the in-sync set empty if no replica is in sync, but one is eligible. Apache Kafka puts
   the first replica into the set: it may lack records, and no eligible replica may lead while it is away.
 """
@@ -27,7 +29,7 @@ from metadata.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from metadata.framing import decode_record, encode_record, new_record
 from metadata.image import ResourceType
 from metadata.partition_change import without
-from metadata.partition_registration import PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from protocol.messages.alter_partition import ALTER_PARTITION
 from protocol.messages.alter_partition import BrokerState as ReplicaEpoch
 from protocol.messages.alter_partition import RequestTopicData as AlterTopic
@@ -128,7 +130,7 @@ class History:
         self._random.choices(list(kinds), list(kinds.values()))[0]()
         after = [self.cluster.partition(each) for each in PARTITIONS]
         differs = any(map(loses_an_eligible_replica, before, after)) or any(map(is_forced_in_sync, before, after))
-        if differs or self._assignment_removes(before, after):
+        if differs or self._assignment_removes(before, after) or self._elects_nobody(before, after):
             del self.steps[steps:], self.expected[steps:]
             self.is_over = True
 
@@ -136,6 +138,16 @@ class History:
         """Return whether the last step was an assignment of directories that has ended a reassignment."""
         is_assignment = any(each.get("api") == ASSIGN_REPLICAS_TO_DIRS.key for each in self.steps[-1:])
         return is_assignment and any(old.replicas != new.replicas for old, new in zip(before, after, strict=True))
+
+    def _elects_nobody(self, before: list[PartitionRegistration], after: list[PartitionRegistration]) -> bool:
+        """Return whether the last step assigned an offline directory in a partition that has no leader."""
+        (step,) = self.steps[-1:] or [{}]
+        broker = self.cluster.image.brokers.get(step.get("broker", 0))
+        return step.get("api") == ASSIGN_REPLICAS_TO_DIRS.key and any(
+            new.leader == NO_LEADER and old.directories != new.directories
+            for old, new in zip(before, after, strict=True)
+            if broker is not None and not broker.has_directory(new.directory_of(step["broker"]))
+        )
 
     def often(self, chance: float) -> bool:
         return self._random.random() < chance

@@ -361,6 +361,18 @@ def test_leader_leaves_a_replica_in_an_offline_directory():
     assert (cluster.partition().leader, cluster.partition().isr) == (2, (2,))
 
 
+def test_replica_in_an_offline_directory_is_not_elected():
+    """A move to another directory was reported after the old one had failed, then that the replica stays there."""
+    cluster = SmallCluster().with_brokers(1, log_dirs=LOG_DIRS).with_brokers(2).with_topic((1, 2))
+    cluster.configure(ResourceType.BROKER, "", "min.insync.replicas", "2")
+    lose(cluster, 2)
+    cluster.heartbeat(1, offline_log_dirs=[directory(1)])
+    assign(cluster, directory(1, 2))
+    assert (cluster.partition().leader, cluster.partition().eligible_leader_replicas) == (NO_LEADER, (1, 2))
+    assign(cluster, directory(1))
+    assert (cluster.partition().leader, cluster.partition().eligible_leader_replicas) == (NO_LEADER, (1, 2))
+
+
 def test_new_replicas_of_brokers_with_directories_are_unassigned():
     cluster = SmallCluster().with_brokers(1, log_dirs=LOG_DIRS).with_brokers(2)
     cluster.controller.create_topics([NewTopic("new", assignments=((0, (1, 2)),))])
