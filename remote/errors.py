@@ -24,6 +24,8 @@ class RemoteStorageError(Exception):
     def __init__(self, key: str, reason: object) -> None:
         super().__init__(f"{key}: {reason}")
         self.key = key
+        #: The text without the key.
+        self.reason = str(reason)
 
 
 class Unreachable(RemoteStorageError):

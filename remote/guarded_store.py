@@ -90,7 +90,7 @@ class GuardedStore:
                 if not failed or self._size_of(key) != size_bytes:
                     raise
             except Absent as error:  # what is to be created cannot be missing
-                raise Denied(key, f"no such bucket, or wrong credentials ({error})") from error
+                raise Denied(key, f"no such bucket, or wrong credentials: {error.reason}") from error
             except RemoteStorageError:
                 failed = True
                 raise
@@ -170,7 +170,7 @@ class GuardedStore:
             if isinstance(error, (Absent, Exists, Damaged)):
                 answered_s = self._circuit.succeeded(now_s)
             elif isinstance(error, (Denied, Unreachable)):
-                self._reason = str(error)
+                self._reason = error.reason
                 if isinstance(error, Denied):
                     opened, hint = self._circuit.denied(now_s), "Check the credentials; they are tried each minute."
                 else:
@@ -220,5 +220,5 @@ class GuardedStore:
         except Exists:
             pass
         except Denied as error:
-            raise Denied(key, f"its absence is no proof: {error}") from error
+            raise Denied(key, f"its absence is no proof: {error.reason}") from error
         self._trusted_until_s = self._clock.now_s() + _TRUSTED_S

@@ -127,10 +127,10 @@ def test_an_open_circuit_answers_without_a_request(
         asked = len(inner.asked)
         assert asked == 5
         time.slept.clear()
-        with pytest.raises(Unreachable, match="not asked for, since the storage fails: a: no answer in time"):
+        with pytest.raises(Unreachable, match="not asked for, since the storage fails: no answer in time"):
             store.get("b")
         assert (len(inner.asked), time.slept) == (asked, [])
-        assert store.health().reason == "a: no answer in time"
+        assert store.health().reason == "no answer in time"
         time.now_s += 1
         inner.errors = fails(1)
         with pytest.raises(Unreachable, match="no answer in time"):
@@ -197,7 +197,7 @@ def test_a_store_that_refuses_single_requests_fails(inner: FailingStore, time: T
         with pytest.raises(Unreachable):
             store.get("a")
     assert len(inner.asked) == 5
-    assert store.health() == ("a: 503", 1, 0)
+    assert store.health() == ("503", 1, 0)
 
 
 def test_requests_beyond_the_limit_wait(inner: FailingStore) -> None:
