@@ -5,6 +5,7 @@ It begins once clients are served, and ends before the logs are closed.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.tiering.copier import Copier
@@ -18,6 +19,7 @@ from broker.tiering.reading.reader import RemoteReader
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
 from broker.tiering.rounds import Rounds
+from broker.tiering.threads import closed_within
 from tiered.metadata_records import TopicIdPartition
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ QUOTAS = {
         "remote.log.manager.fetch.quota.window.size.seconds",
     ),
 }
+
+
+log = logging.getLogger(__name__)
+
+#: How long a stop waits for the calls that run. An unfinished copy is deleted after the next start.
+_CLOSE_S = 5
 
 
 class Tier:
@@ -83,7 +91,8 @@ class Tier:
         self.rounds.close()
         self.joiner.close()
         self.metadata_log.close()
-        await self._services.loop.run_in_executor(None, self._close_storage)
+        if not await closed_within(_CLOSE_S, self._close_storage):
+            log.warning("Calls to remote storage have not ended within %d s: the broker stops without them", _CLOSE_S)
 
     def _close_storage(self) -> None:
         self.threads.close()
