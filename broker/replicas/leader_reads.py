@@ -37,5 +37,11 @@ class LeaderReads(Protocol):
     def read(self, topic: str, index: int, offset: int, max_bytes: int) -> Deferred[CommittedRecords]:
         """Read from `offset` on. Fails with CannotRead."""
 
+    def end_of_epoch(self, topic: str, index: int, leader_epoch: int) -> Deferred[LeaderOffset]:
+        """Return the largest epoch of the leader's log up to `leader_epoch`, and its end; -1 for both if it has none.
+
+        Fails with CannotRead.
+        """
+
     def find_offset(self, topic: str, index: int, timestamp: int) -> Deferred[LeaderOffset]:
         """Find the offset of a special timestamp of ListOffsets. Fails with CannotRead."""

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from broker.replicas.leader_reads import CannotRead
 from broker.tiering.local_segments import closed_segments, copy_lag, has_aborted, lineage_of, sources_of
 from broker.tiering.metadata_log import MetadataNotWritten
 from broker.tiering.steps import Steps, wait
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Why a copy may fail; everything else is a fault of this program.
-COPY_ERRORS = (RemoteStorageError, MetadataNotWritten, StorageError, OSError)
+COPY_ERRORS = (RemoteStorageError, MetadataNotWritten, CannotRead, StorageError, OSError)
 
 
 class CannotCopy(RemoteStorageError):

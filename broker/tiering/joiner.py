@@ -15,6 +15,7 @@ from remote.errors import Damaged, RemoteStorageError
 from remote.segment_files import IndexKind
 
 if TYPE_CHECKING:
+    from broker.replicas.leader_reads import LeaderOffset
     from broker.replication.followed_log import LocalFollowedLog
     from broker.tiering.counts import TierCounts
     from broker.tiering.remote_logs import RemoteLog, RemoteLogs
@@ -71,37 +72,45 @@ class Joiner:
         local = yield from wait(reads.find_offset(topic, index, _EARLIEST_LOCAL))
         if local.offset <= end_offset:
             return
+        epoch = yield from self._epoch_before(topic, index, local)
         counts = self._counts.of(topic)
         counts.aux_requests += 1
         try:
-            segment = self._segment_before(remote_log, local.offset, local.leader_epoch)
+            segment = self._segment_with(remote_log, local.offset - 1, epoch)
             place = remote_log.partition
             epochs, snapshot = yield from wait(self._threads.reading(_read, self._layout, place, segment))
             if local_log.closed or local_log.log_end_offset != end_offset or followed not in self._refused():
                 return  # it has another role now, or went on
-            followed.start_behind_remote(
-                local.offset, start.offset, [each for each in epochs if each[1] < local.offset], snapshot
-            )
+            offset = segment.end_offset + 1  # the snapshot is that of the producers there
+            followed.start_behind_remote(offset, start.offset, [each for each in epochs if each[1] < offset], snapshot)
         except Exception:
             counts.aux_errors += 1
             raise
-        log.info("%s continues at offset %d, where the disk of its leader begins", local_log.name, local.offset)
+        log.info("%s continues at offset %d, where the disk of its leader begins", local_log.name, offset)
 
     def _refused(self) -> list[LocalFollowedLog]:
         return list(self._services.refused_logs())
 
-    @staticmethod
-    def _segment_before(remote_log: RemoteLog, offset: int, leader_epoch: int) -> RemoteSegment:
-        """Return the segment with the record before `offset`, where the leader's log has this epoch.
+    def _epoch_before(self, topic: str, index: int, local: LeaderOffset) -> Steps[int]:
+        """Return the leader epoch of the record before the first one on the leader's disk.
 
-        The epoch of that record is the same or an earlier one. Of several copies with it, that of the latest epoch is
-        the leader's.
+        It has the same epoch, or the largest earlier one that the leader's log has. Other replicas may have copied
+        records of epochs in between, which the leader's log lacks since an unclean election.
         """
-        for epoch in reversed([each for each in remote_log.segments.epochs if each <= leader_epoch]):
-            found = remote_log.segments.find(epoch, offset - 1)
-            if found is not None:
-                return found
-        raise CannotJoin(str(remote_log), f"no segment with offset {offset - 1} is known in remote storage")
+        if local.leader_epoch <= 0:
+            return local.leader_epoch
+        reads = self._services.leader_reads
+        assert reads is not None
+        earlier = yield from wait(reads.end_of_epoch(topic, index, local.leader_epoch - 1))
+        return earlier.leader_epoch if earlier.offset >= local.offset else local.leader_epoch
+
+    @staticmethod
+    def _segment_with(remote_log: RemoteLog, offset: int, epoch: int) -> RemoteSegment:
+        found = remote_log.segments.find(epoch, offset)
+        if found is None:
+            reason = f"no segment with offset {offset} of leader epoch {epoch} is known in remote storage"
+            raise CannotJoin(str(remote_log), reason)
+        return found
 
 
 def _read(layout: Layout, place: TopicIdPartition, segment: RemoteSegment) -> tuple[list[tuple[int, int]], bytes]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from storage.checkpoints import RECOVERY_POINTS
+from storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS
 from storage.errors import CorruptFile, LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import EpochEntry
@@ -77,6 +77,10 @@ def start_behind_remote(
         for path in (log.leader_epochs.path, log.snapshot_path(offset), log.path):
             fs.sync_path(path)
         load_producers(fs, log.path, state, log.snapshots, log.segments, log_start_offset, offset, now_ms)
+    log.advance_high_watermark(offset)  # only committed records are copied
+    # The files of the log do not show its start: after a crash it would be where the disk begins. A leader deletes
+    # the remote segments before its log start.
+    checkpoints.replace(log.directory, LOG_START_OFFSETS)
 
 
 def _lower_recovery_points(offsets: Mapping[PartitionLog, int], checkpoints: OffsetCheckpoints) -> None:

@@ -10,6 +10,11 @@ from metadata.partition_registration import NO_LEADER
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.offset_for_leader_epoch import (
+    OFFSET_FOR_LEADER_EPOCH,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -88,6 +93,32 @@ class PeerReads:
                 found.fail(CannotRead(code))
 
         self._peers.request(leader, LIST_OFFSETS, request).add_done_callback(take)
+        return found
+
+    def end_of_epoch(self, topic: str, index: int, leader_epoch: int) -> Deferred[LeaderOffset]:
+        """Return the largest epoch of the leader's log up to this one, and its end (OffsetForLeaderEpoch)."""
+        found: Deferred[LeaderOffset] = Deferred()
+        leader = self._leader(topic, index)
+        if isinstance(leader, ErrorCode):
+            found.fail(CannotRead(leader))
+            return found
+        wanted = OffsetForLeaderPartition(partition=index, leader_epoch=leader_epoch)
+        topics = [OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
+        request = OFFSET_FOR_LEADER_EPOCH.request(replica_id=_CONSUMER, topics=topics)
+
+        def take(done: Deferred[Response]) -> None:
+            try:
+                answer = done.result().fields.topics[0].partitions[0]
+            except (*NO_RESULT, IndexError):
+                found.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
+                return
+            code = ErrorCode.of_peer(answer.error_code)
+            if code is ErrorCode.NONE:
+                found.resolve(LeaderOffset(answer.end_offset, answer.leader_epoch))
+            else:
+                found.fail(CannotRead(code))
+
+        self._peers.request(leader, OFFSET_FOR_LEADER_EPOCH, request).add_done_callback(take)
         return found
 
     def _leader(self, topic: str, index: int) -> int | ErrorCode:

@@ -11,10 +11,15 @@ from broker.replicas.leader_reads import LeaderOffset
 from broker.replication.followed_log import LocalFollowedLog
 from broker.tiering.joiner import Joiner
 from runtime.deferred import Deferred
+from storage.checkpoints import LOG_START_OFFSETS, read_offsets
+from storage.fs import LOCAL
+from storage.log.leader_epoch import EpochEntry
 from storage.log.partition_log import PartitionLog
 from storage.log_manager import LogManager
 from tests.support.copying_broker import CopyingBroker, InstantPool
 from tests.support.data_client import batch
+from tests.unit.tiered.copies import id_of
+from tiered.segment import SegmentState, SegmentUpdate
 
 
 class Leader(CopyingBroker):
@@ -31,6 +36,7 @@ class Leader(CopyingBroker):
         self.round(2)
         manager = LogManager([str(directory / "follower")])
         manager.lock()
+        self.manager = manager
         self.follower = manager.create("t", 0, self.t.topic_id, self.t.log.config, self.clock.now_ms())
         self.follower.begin_replication(0)
         self.followed = LocalFollowedLog(self.follower, manager.checkpoints, manager.removals, self.clock)
@@ -47,6 +53,10 @@ class Leader(CopyingBroker):
         offset = {-2: log.log_start_offset, -4: log.local_start_offset}[timestamp]
         return Deferred.resolved(LeaderOffset(offset, log.leader_epochs.epoch_of(offset) or 0))
 
+    def end_of_epoch(self, topic: str, index: int, leader_epoch: int) -> Deferred[LeaderOffset]:
+        epoch, end_offset = self.t.log.end_offset_for_epoch(leader_epoch)
+        return Deferred.resolved(LeaderOffset(end_offset, epoch))
+
 
 @pytest.fixture
 def leader(tmp_path: Path) -> Leader:
@@ -61,6 +71,7 @@ def test_follower_continues_with_epochs_and_producers(leader: Leader) -> None:
     assert log.log_end_offset == log.segments[0].base_offset == original.local_start_offset > 5
     assert log.leader_epochs.entries == original.leader_epochs.entries == ((0, 0), (4, 5))
     assert log.producer_state.producers[7].batches[-1].last_offset == original.local_start_offset - 1
+    assert log.high_watermark == log.last_stable_offset == log.log_end_offset, "only committed records are copied"
     assert leader.tier.counts.of("t").aux_requests == 1
     leader.joiner.look()
     assert leader.tier.counts.of("t").aux_requests == 1, "its end is not below the leader's disk any more"
@@ -72,6 +83,47 @@ def test_moved_start_counts(leader: Leader) -> None:
     leader.joiner.look()
     assert leader.follower.log_start_offset == 6
     assert leader.follower.leader_epochs.entries == ((4, 6),)
+
+
+def test_start_is_on_the_disk(leader: Leader) -> None:
+    """A broker that is killed then would take the first record on its disk for the log's, and delete those before."""
+    leader.joiner.look()
+    directory = leader.follower.directory.path
+    assert read_offsets(LOCAL, f"{directory}/{LOG_START_OFFSETS}") == {("t", 0): 0}
+    config = leader.follower.config
+    leader.follower.close_files()
+    leader.manager.unlock()
+    again = LogManager([directory])
+    again.lock()
+    again.is_replicated = lambda topic, partition: True
+    again.load(lambda topic: config, leader.clock.now_ms())
+    log = again.logs["t", 0]
+    assert (log.log_start_offset, log.local_start_offset) == (0, leader.t.log.local_start_offset)
+    assert log.leader_epochs.entries == ((0, 0), (4, 5))
+    assert log.producer_state.producers[7].batches[-1].last_offset == leader.t.log.local_start_offset - 1
+
+
+def test_segment_of_a_lost_epoch_is_no_state(leader: Leader) -> None:
+    """An unclean election has lost epoch 3, of which its leader had copied the same offsets."""
+    lost = leader.remote(leader.t)[-1]
+    other = lost._replace(id=id_of(99), epochs=((3, lost.start_offset),), state=SegmentState.COPY_STARTED)
+    remote_log = leader.tier.remote_logs.get(leader.t.topic_id, 0)
+    log = leader.t.log
+    log.leader_epochs.replace([EpochEntry(0, 0), EpochEntry(5, log.local_start_offset)])
+    remote_log.segments = type(remote_log.segments)()
+    for copy in (lost._replace(epochs=((0, lost.start_offset),), state=SegmentState.COPY_STARTED), other):
+        remote_log.segments.add(copy)
+        remote_log.segments.update(SegmentUpdate(copy.id, SegmentState.COPY_FINISHED, 1, 1))
+    read: list[bytes] = []
+    read_index = leader.layout.read_index
+
+    def note(place: Any, segment: Any, kind: Any) -> bytes | None:
+        read.append(segment.id)
+        return read_index(place, segment, kind)
+
+    leader.layout.read_index = note  # type: ignore[method-assign]
+    leader.joiner.look()
+    assert set(read) == {lost.id}
 
 
 def test_missing_object_is_tried_again(leader: Leader, caplog: pytest.LogCaptureFixture) -> None:

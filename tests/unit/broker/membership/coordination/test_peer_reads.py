@@ -9,6 +9,7 @@ from broker.replicas.leader_reads import CannotRead, CommittedRecords
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from protocol.messages.offset_for_leader_epoch import EpochEndOffset, OffsetForLeaderTopicResult
 from runtime.deferred import Deferred
 from tests.unit.broker.membership.coordination.peer_requests import Leaders, MemoryRequests
 
@@ -92,3 +93,28 @@ def test_special_offsets() -> None:
     cluster.peers.lose()
     with pytest.raises(CannotRead):
         found.result()
+
+
+def test_end_of_an_epoch() -> None:
+    cluster = Cluster()
+    found = cluster.reads.end_of_epoch("t", 0, 2)
+    [(broker_id, request)] = cluster.peers.sent
+    assert (broker_id, request.topics[0].topic, request.topics[0].partitions[0].leader_epoch) == (2, "t", 2)
+
+    def answer(**fields: int) -> None:
+        topic = OffsetForLeaderTopicResult(topic="t", partitions=[EpochEndOffset(partition=0, **fields)])
+        cluster.peers.answer(topics=[topic])
+
+    answer(leader_epoch=1, end_offset=90)
+    assert found.result() == (90, 1)
+    found = cluster.reads.end_of_epoch("t", 0, 2)
+    answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    with pytest.raises(CannotRead) as caught:
+        found.result()
+    assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    found = cluster.reads.end_of_epoch("t", 0, 2)
+    cluster.peers.lose()
+    with pytest.raises(CannotRead):
+        found.result()
+    with pytest.raises(CannotRead):
+        cluster.reads.end_of_epoch("t", 1, 2).result()
