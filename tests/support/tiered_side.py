@@ -36,7 +36,12 @@ class Side:
     def __init__(self, broker: RunningBroker, storage: Path | None = None) -> None:
         self.broker = broker
         self.remote = remote_directory(storage or broker.directory / "remote")
-        self.client = TieredClient(HOST, broker.port)
+        self.client = self._connected()
+
+    def _connected(self) -> TieredClient:
+        client = TieredClient(HOST, self.broker.port)
+        client.is_hasty = self.broker.kind == "kafka"
+        return client
 
     def restart(self) -> None:
         """Stop the broker and start it again; the client connects to it."""
@@ -44,7 +49,7 @@ class Side:
         assert self.broker.stop() in (0, 143)
         self.broker.start()
         names = self.client
-        self.client = TieredClient(HOST, self.broker.port)
+        self.client = self._connected()
         self.client.share_names(names)
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> None:
