@@ -42,6 +42,7 @@ class EpochSegments:
         at = bisect_left(self._starts, start_offset)
         same = self._starts[at : at + 1]
         if same and same[0] == start_offset:
+            self.unreferenced.add(self._rows[at])
             self._rows[at] = row
         else:
             self._starts.insert(at, start_offset)

@@ -37,7 +37,7 @@ def remote_bytes(segments: RemoteSegments, lineage: Lineage, log_start_offset: i
         if segment.state is SegmentState.COPY_FINISHED
         and lineage.contains(segment)
         and segment.end_offset >= log_start_offset
-        and not segments.is_replaced(segment)
+        and not segments.is_replaced(segment, lineage.contains)
     )
 
 
@@ -76,7 +76,7 @@ def expired(
             continue
         elif (
             segment.state is not SegmentState.COPY_FINISHED
-            or segments.is_replaced(segment)
+            or segments.is_replaced(segment, lineage.contains)
             or _lies_before(segment, lineage, log_start_offset)
         ):
             found[segment.id] = segment

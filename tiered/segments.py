@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 
 from tiered.epoch_segments import EpochSegments
@@ -105,10 +105,15 @@ class RemoteSegments:
         segment = self._segment(row)
         return segment if offset <= segment.end_of_epoch(epoch) else None
 
-    def is_replaced(self, segment: RemoteSegment) -> bool:
-        """Return whether other finished copies have all records of a finished one."""
-        found = (self.find(epoch, segment.end_of_epoch(epoch)) for epoch, _ in segment.epochs)
-        return all(other is not None and other.id != segment.id for other in found)
+    def is_replaced(self, segment: RemoteSegment, counts: Callable[[RemoteSegment], bool] = lambda other: True) -> bool:
+        """Return whether readers find all records of a finished copy in others that count: of each epoch in one."""
+        for epoch, start_offset in segment.epochs:
+            other = self.find(epoch, start_offset)
+            if other is None or other.id == segment.id:
+                return False
+            if other.end_of_epoch(epoch) < segment.end_of_epoch(epoch) or not counts(other):
+                return False
+        return True
 
     def highest_offset(self, epoch: int) -> int | None:
         """Return the last offset of `epoch` that was ever copied; None if none was."""

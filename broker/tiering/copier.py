@@ -91,13 +91,21 @@ class Copier:
                 yield from wait(self._sleep(delay_ms))
             else:
                 self._quota.note(local.size_bytes, clock.monotonic_ms())
-                yield from self._copy(partition, remote_log, local, segment)
+                try:
+                    yield from self._copy(partition, remote_log, local, segment)
+                except COPY_ERRORS:
+                    if partition.hosted:
+                        raise
+                    return  # the topic is deleted, or another broker leads
 
     def _first_due(self, local_log: PartitionLog) -> tuple[LocalSegment, Segment] | None:
         """Return the first segment to copy. All of it is stable, but it may have to be flushed first."""
         local_log.check_usable()
+        lag = copy_lag(local_log.config)
+        first = max(local_log.copied_offset + 1, local_log.log_start_offset)
         with local_log.directory.offline_on_error():
-            closed = closed_segments(local_log, max(local_log.copied_offset + 1, local_log.log_start_offset))
+            # Only a lag depends on the segments that follow. There may be thousands.
+            closed = closed_segments(local_log, first, None if lag.ms and lag.bytes else 1)
         if not closed:
             return None
         due = due_for_copying(
@@ -106,7 +114,7 @@ class Copier:
             log_start_offset=local_log.log_start_offset,
             safe_offset=local_log.last_stable_offset,
             active_bytes=local_log.active_segment.size_bytes,
-            lag=copy_lag(local_log.config),
+            lag=lag,
             now_ms=self._services.clock.now_ms(),
         )
         return next((each for each in closed if due and each[0] is due[0]), None)

@@ -44,12 +44,12 @@ def copy_lag(config: LogConfig) -> CopyLag:
     )
 
 
-def closed_segments(log: PartitionLog, from_offset: int) -> list[tuple[LocalSegment, Segment]]:
-    """Return the closed segments that end at `from_offset` or above, oldest first. It may read their time indexes.
+def closed_segments(log: PartitionLog, from_offset: int, most: int | None = None) -> list[tuple[LocalSegment, Segment]]:
+    """Return the closed segments that end at `from_offset` or above, oldest first, or the first `most` of them.
 
-    Raises OSError.
+    It may read their time indexes. Raises OSError.
     """
-    segments = log.segments.from_offset(from_offset)
+    segments = log.segments.from_offset(from_offset)[: None if most is None else most + 1]
     found = []
     for segment, following in pairwise(segments):
         local = LocalSegment(
