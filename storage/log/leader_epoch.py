@@ -129,12 +129,18 @@ class LeaderEpochs:
         self.write()
         return True
 
-    def truncate_from_start(self, start_offset: int) -> None:
-        """Remove the epochs that ended before `start_offset`; the epoch that contains it begins there now."""
+    def truncate_from_start(self, start_offset: int, *, write: bool = True) -> None:
+        """Remove the epochs that ended before `start_offset`; the epoch that contains it begins there now.
+
+        Without `write` the file keeps them until it is written for another reason.
+        """
         older = [entry for entry in self._entries if entry.start_offset <= start_offset]
         if older and (len(older) > 1 or older[0].start_offset != start_offset):
             self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
-            self.write()
+            if write:
+                self.write()
+            else:
+                self._unwritten = True
 
     def replace(self, entries: Sequence[EpochEntry]) -> None:
         """Replace all entries by those of another log."""

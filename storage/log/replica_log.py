@@ -297,7 +297,8 @@ class ReplicaLog(LocalLog):
             self.log_start_offset = offset
             self.raise_local_start(offset)
             self._move_stable_offset()
-            self.leader_epochs.truncate_from_start(offset)
+            # Remote records are found by their epochs. A crash may bring back the start that the checkpoint file has.
+            self.leader_epochs.truncate_from_start(offset, write=not self.config.tiered)
             self.mark_unsynced(self.leader_epochs.path)
 
     def begin_as(self, original: ReplicaLog) -> None:

@@ -126,6 +126,19 @@ def test_both_starts_and_all_epochs_survive_a_restart(kind: str, tmp_path: Path)
     assert again.leader_epochs.entries == epochs
 
 
+def test_a_start_that_a_crash_brings_back_has_its_epochs(tmp_path: Path) -> None:
+    """The start was raised, but its checkpoint was not written: remote records are found by their epochs."""
+    manager, log = shortened(tmp_path)
+    epochs = log.leader_epochs.entries
+    do(manager.checkpoint_tasks())
+    log.delete_records(6)
+    assert log.leader_epochs.entries[0].start_offset == 6
+    killed(manager)
+    again = opened(started(tmp_path, config=config()), "orders")
+    assert starts(again)[0] == 0
+    assert again.leader_epochs.entries == epochs
+
+
 def test_the_start_of_a_tiered_log_is_always_noted(tmp_path: Path) -> None:
     manager, _ = filled(tmp_path, config())
     manager.close(T0)
