@@ -61,7 +61,12 @@ class Expirer:
             now_ms=self._services.clock.now_ms(),
         )
         remote_log.size_took_ms = self._services.clock.monotonic_ms() - began_ms
-        left = [each for each in of_other_lineages(remote_log.segments, lineage) if self._is_ours(each)]
+        left = [
+            each
+            for each in of_other_lineages(remote_log.segments, lineage)
+            # at the start or behind it, they may be records whose epochs a damaged file has lost
+            if self._is_ours(each) and each.end_offset < local_log.log_start_offset
+        ]
         if found.segments or left:  # DeleteRecords may have moved the start, too, even to a later epoch
             yield from self._raise_start(local_log, found.log_start_offset or 0)
         yield from self._remove(remote_log, [*found.segments, *left])
