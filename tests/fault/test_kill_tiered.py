@@ -1,7 +1,7 @@
 """kill -9 at random moments while segments are copied, expire and are deleted: M2 and M4 of tiered/README.md.
 
-After each kill the files alone must have every acknowledged record from the log start on, in one of the tiers. In the
-end nothing is left of what was half copied or half deleted.
+After each kill the files alone must have every acknowledged record from the log start on, in one of the tiers, and
+after the next start clients read them. In the end nothing is left of what was half copied or half deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.data_client import DataClient, Refused, batch
 from tests.support.eventually import eventually
 from tests.support.scale import scaled
 from tests.support.tiered_brokers import TieredOurs, remote_directory
-from tests.support.tiered_client import METADATA_TOPIC, remote_files, remote_starts
+from tests.support.tiered_client import METADATA_TOPIC, TieredClient, remote_files, remote_starts
 from tiered.metadata_records import decode
 from tiered.segment import RemoteSegment, SegmentState
 from tiered.segments import RemoteSegments
@@ -160,10 +160,19 @@ def test_kill_while_segments_move_between_tiers(seed: int, tmp_path: Path) -> No
             with DataClient(HOST, broker.port) as client:
                 after, end = client.bounds(TOPIC)
                 assert (start <= after, end) == (True, len(load.values)), f"kill {kill}: before it {before}"
+            # a read fails if its records expire meanwhile
+            eventually(lambda: _reads_all(broker, load.values), f"all values after kill {kill}", retried=AssertionError)
         with DataClient(HOST, broker.port) as client:
             load.write(client, 10)
             client.set_topic_config(TOPIC, "retention.bytes", str(5 * SEGMENT_BYTES))
         eventually(lambda: _is_tidy(disk), lambda: f"{list(disk.segments())}, {remote_starts(disk.remote, TOPIC)}")
+
+
+def _reads_all(broker: TieredOurs, values: list[bytes]) -> bool:
+    """Return whether a client gets these values from the log start on."""
+    with TieredClient(HOST, broker.port) as client:
+        found = client.read_all(TOPIC)
+    return [bytes(each.value or b"") for each in found] == values[len(values) - len(found) :]
 
 
 def _is_tidy(disk: Disk) -> bool:
