@@ -98,6 +98,11 @@ class MetadataLog:
         if self._count:
             self._replay.catch_up()
 
+    def refresh(self, partition: TopicIdPartition) -> Deferred[None]:
+        """Resolve once all records of a partition are replayed that are there now. Fails with CannotRead."""
+        index = self.index_of(partition)
+        return Deferred.resolved(None) if index is None else self._replay.refresh(index)
+
     def append(self, partition: TopicIdPartition, event: RemoteSegment | SegmentUpdate) -> Deferred[None]:
         """Append a record; resolve once it is on the disk and replayed. Fails with MetadataNotWritten."""
         written: Deferred[None] = Deferred()

@@ -17,6 +17,7 @@ from broker.replicas.leader_reads import CannotRead
 from broker.tiering.metadata_reader import MetadataReader
 from broker.tiering.steps import Steps, run, wait
 from metadata.topic_names import REMOTE_LOG_METADATA
+from protocol.error_codes import ErrorCode
 from protocol.records.errors import RecordsError
 from runtime.deferred import Deferred
 from storage.errors import StorageError
@@ -110,6 +111,32 @@ class MetadataReplay:
         if index in self.loaded:
             self._catch_up_here(index, partition)
         return Deferred.resolved(None)
+
+    def refresh(self, index: int) -> Deferred[None]:
+        """Replay all that may be committed in one partition at the moment; resolve then. Fails with CannotRead.
+
+        The high watermark of a new leader may be below what is committed, so the end of its log counts.
+        """
+        return run(self._refresh(index))
+
+    def _refresh(self, index: int) -> Steps[None]:
+        partition = self._services.partitions.get(REMOTE_LOG_METADATA, index)
+        if partition is not None:
+            end_offset = partition.log.log_end_offset
+        else:
+            end_offset = yield from self._end_elsewhere(index)
+        yield from wait(self.catch_up_with(index))
+        if self._reader(index).next_offset < end_offset:
+            raise CannotRead(ErrorCode.OFFSET_NOT_AVAILABLE)
+
+    def _end_elsewhere(self, index: int) -> Steps[int]:
+        """Return where the log of the partition's leader ends: its last epoch ends there."""
+        reads, topic = self._services.leader_reads, self._services.metadata.image.topic(REMOTE_LOG_METADATA)
+        if reads is None or topic is None or index not in topic.partitions:
+            raise CannotRead(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        leader_epoch = topic.partitions[index].leader_epoch
+        end = yield from wait(reads.end_of_epoch(REMOTE_LOG_METADATA, index, leader_epoch))
+        return end.offset
 
     def _reader(self, index: int) -> MetadataReader:
         """Return the reader of a partition; a new one if the topic was created again."""

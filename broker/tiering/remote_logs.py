@@ -24,6 +24,7 @@ class RemoteLog:
         "delete_lag_bytes",
         "delete_lag_segments",
         "indexed",
+        "known_epoch",
         "partition",
         "segments",
         "size_took_ms",
@@ -42,6 +43,8 @@ class RemoteLog:
         self.size_took_ms = 0
         #: The segments with aborted transactions, once a consumer has needed them.
         self.indexed: IndexedSegments | None = None
+        #: The leader epoch in which this broker has replayed what the leaders before it wrote; -1: none.
+        self.known_epoch = -1
         self._is_loaded = is_loaded
 
     def __str__(self) -> str:

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.tiering.jobs import Jobs
+from broker.tiering.steps import Steps, wait
 from metadata.image import ResourceType
 from metadata.topic_names import REMOTE_LOG_METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from broker.replicas.partition import Partition
     from broker.tiering.copier import Copier
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from broker.tiering.services import TierServices
     from metadata.image import TopicImage
     from runtime.timers import Timer
+
+    Job = Callable[[Partition, RemoteLog], Steps[None]]
 
 #: How long partitions are looked at in one turn of the loop. One with 1,000 remote segments takes some 3 ms.
 _SLICE_MS = 5
@@ -97,8 +100,16 @@ class Rounds:
         if not remote_log.is_loaded:
             return
         self._remote_logs.on_change(remote_log)
-        self.copying.begin(remote_log, lambda: self._copier.copy_due(partition, remote_log))
-        self.expiring.begin(remote_log, lambda: self._expirer.expire(partition, remote_log))
+        self.copying.begin(remote_log, lambda: self._caught_up(partition, remote_log, self._copier.copy_due))
+        self.expiring.begin(remote_log, lambda: self._caught_up(partition, remote_log, self._expirer.expire))
+
+    def _caught_up(self, partition: Partition, remote_log: RemoteLog, job: Job) -> Steps[None]:
+        """Do a job once all is replayed that earlier leaders of the partition wrote: else a copy may be made twice."""
+        leader_epoch = partition.leader_epoch
+        if self._services.leader_reads is not None and remote_log.known_epoch != leader_epoch:
+            yield from wait(self._metadata_log.refresh(remote_log.partition))
+            remote_log.known_epoch = leader_epoch
+        yield from job(partition, remote_log)
 
     def _begin_deleted(self, remote_log: RemoteLog) -> None:
         """Delete what a topic had that does not exist any more: the task of the leader of the metadata's partition."""

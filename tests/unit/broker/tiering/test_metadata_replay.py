@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replicas.leader_reads import CannotRead, CommittedRecords
+from broker.replicas.leader_reads import CannotRead, CommittedRecords, LeaderOffset
 from broker.tiering.metadata_log import MetadataNotWritten
 from metadata.delete_topics import TopicReference
 from protocol.error_codes import ErrorCode
@@ -40,14 +40,31 @@ class OtherLeader:
         first = next((at for at, header in iter_batches(self.data) if header.next_offset > offset), len(self.data))
         sizes = [at for at, _ in iter_batches(self.data) if at > first]
         end = sizes[0] if sizes else len(self.data)  # one batch at a time
-        read.resolve(CommittedRecords(self.data[first:end] if offset >= self.start else b"", self.start, self.end))
+        read.resolve(
+            CommittedRecords(self.data[first:end] if self.start <= offset < self.end else b"", self.start, self.end)
+        )
         return read
+
+    def end_of_epoch(self, topic: str, index: int, leader_epoch: int) -> Deferred[LeaderOffset]:
+        """Return the end of the log. `end` is the high watermark."""
+        found: Deferred[LeaderOffset] = Deferred()
+        if self.error is not None:
+            found.fail(CannotRead(self.error))
+        else:
+            ends = [header.next_offset for _, header in iter_batches(self.data)]
+            found.resolve(LeaderOffset(max(ends, default=0), leader_epoch))
+        return found
 
     def write(self, place: TopicIdPartition, event: RemoteSegment | SegmentUpdate) -> None:
         builder = BatchBuilder(self.end)
         builder.append(1, None, encode(place, event))
         self.data += builder.build()
         self.end += 1
+
+    def append(self, topic: str, index: int, records: bytes) -> ErrorCode:
+        self.data += self.end.to_bytes(8, "big") + records[8:]
+        self.end += 1
+        return ErrorCode.NONE
 
 
 class Member(CopyingBroker):
@@ -63,6 +80,11 @@ class Member(CopyingBroker):
     def lose(self) -> None:
         """Another broker leads the partition of the metadata from now on."""
         self.partitions.give_up(self.partition(TOPIC, self.index))
+
+    def send_appends(self) -> None:
+        """Let appends reach the other leader."""
+        log = self.tier.metadata_log
+        log._services = log._services._replace(appends=self.leader_reads)
 
 
 @pytest.fixture
@@ -107,17 +129,8 @@ def test_records_below_the_start_are_skipped(member: Member) -> None:
 def test_append_is_read_back_from_its_leader(member: Member) -> None:
     member.lose()
     member.restart()
-    services = member.tier._services
     leader = member.leader_reads
-
-    class Appends:
-        def append(self, topic: str, index: int, records: bytes) -> ErrorCode:
-            assert (topic, index) == (TOPIC, member.index)
-            leader.data += leader.end.to_bytes(8, "big") + records[8:]
-            leader.end += 1
-            return ErrorCode.NONE
-
-    member.tier.metadata_log._services = services._replace(appends=Appends())
+    member.send_appends()
     written = member.tier.metadata_log.append(member.place, segment(1, 0, 9))
     assert written.result() is None
     assert [each.start_offset for each in member.remote(member.topic_t)] == [0]
@@ -159,3 +172,24 @@ def test_deleted_topic_of_a_member_is_deleted_at_once(member: Member) -> None:
     member.round(2)
     assert not member.layout.objects
     assert member.tier.remote_logs.find(member.place.topic_id, 0) is None
+
+
+def test_new_leader_copies_nothing_that_the_last_one_copied(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    """The leader of the metadata is new, too, so its high watermark is below the last records for a while."""
+    member.lose()
+    member.append(member.topic_t, 10)
+    log = member.topic_t.log
+    first, second = log.segments[0].base_offset, log.segments[1].base_offset
+    member.leader_reads.write(member.place, segment(1, first, second - 1, epochs=((log.leader_epochs.latest, first),)))
+    member.leader_reads.write(member.place, SegmentUpdate(id_of(1), SegmentState.COPY_FINISHED, 1, 7))
+    end, member.leader_reads.end = member.leader_reads.end, 0
+    member.restart()
+    member.send_appends()
+    member.round(3)
+    assert not member.layout.calls
+    assert "OFFSET_NOT_AVAILABLE" in caplog.text
+    assert "Traceback" not in caplog.text
+    member.leader_reads.end = end
+    member.round(3)
+    copies = [call for call in member.layout.calls if call.startswith("copy")]
+    assert copies[0] == f"copy {second}"
