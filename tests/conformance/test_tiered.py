@@ -139,7 +139,7 @@ def test_transactions_over_both_tiers(compare: Callable[[Script], Any]) -> None:
         side.await_tiers("txn", 60, 59)  # the first offset of a transaction that is open
         end = client.bounds("txn")[1]
         return {
-            "bounds": client.special("txn"),
+            "bounds": client.bounds("txn"),
             "fetched": [client.fetched("txn", offset, committed=True) for offset in range(end)],
             "small": [client.fetched("txn", offset, size=700, committed=True) for offset in range(end)],
             "values": [bytes(value)[:2].decode() for value in client.committed_values("txn")],
