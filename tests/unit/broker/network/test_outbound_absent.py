@@ -16,7 +16,7 @@ absent = "broker.network.outbound", "broker.membership", "broker.replication", "
 absent += "replication", "security.sasl.c", "broker.controlling", "controller.cluster_controller", "config.controllers"
 absent += "controller.broker_life", "controller.replica_index", "controller.elections", "metadata.broker_registration"
 absent += "metadata.leader_moves", "metadata.alter_partition", "metadata.leader_balance"
-absent += "broker.combined", "broker.startup.alone"
+absent += "broker.combined", "broker.startup.alone", "broker.tiering", "remote", "tiered"
 print([name for name in sys.modules if name.startswith(absent)])
 """
 
