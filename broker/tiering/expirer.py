@@ -6,7 +6,7 @@ The start of the log moves first, and is on the disk before anything is deleted:
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.tiering.local_segments import lineage_of, only_local_bytes
@@ -43,8 +43,10 @@ class Expirer:
         if local_log.config.tiered:
             yield from self._expire(local_log, remote_log)
         elif self._is_turned_off(local_log):
+            # Before any wait: a copy that is made once the topic is tiered again may be all that has its records.
+            doomed = list(remote_log.segments)
             yield from self._raise_start(local_log, local_log.local_start_offset)
-            yield from self._remove(remote_log, list(remote_log.segments))
+            yield from self._remove(remote_log, doomed, lambda: not local_log.config.tiered)
 
     def _expire(self, local_log: PartitionLog, remote_log: RemoteLog) -> Steps[None]:
         lineage, config = lineage_of(local_log), local_log.config
@@ -92,11 +94,16 @@ class Expirer:
         yield from wait(self._services.background.checkpoint(LOG_START_OFFSETS))
         local_log.check_usable()
 
-    def _remove(self, remote_log: RemoteLog, segments: Iterable[RemoteSegment]) -> Steps[None]:
+    def _remove(
+        self, remote_log: RemoteLog, segments: Iterable[RemoteSegment], still: Callable[[], bool] = lambda: True
+    ) -> Steps[None]:
+        """Delete segments while `still()` is true."""
         doomed = [segment for segment in dict.fromkeys(segments) if segment.id not in remote_log.copying]
         remote_log.delete_lag_segments = len(doomed)
         remote_log.delete_lag_bytes = sum(segment.size_bytes for segment in doomed)
         for segment in doomed:
+            if not still():
+                return
             yield from self._remover.remove(remote_log, segment)
             remote_log.delete_lag_segments -= 1
             remote_log.delete_lag_bytes -= segment.size_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,25 @@ def test_turning_off_deletes_and_moves_the_start(broker: CopyingBroker):
     assert partition.log.log_start_offset == local_start
     assert not broker.layout.objects
     assert not broker.remote(partition)
+
+
+def test_turning_on_again_ends_the_deletion(broker: CopyingBroker):
+    """Local retention counts on copies again then: they may be all that has their records."""
+    partition = copied(broker)
+    count = len(broker.remote(partition))
+    delete, deleted = broker.layout.delete, []
+
+    def turn_on_and_delete(*arguments: Any) -> None:
+        deleted.append(arguments)
+        delete(*arguments)
+        broker.controller.alter_config(2, "t", {"remote.storage.enable": "true"})
+
+    broker.layout.delete = turn_on_and_delete  # type: ignore[method-assign]
+    broker.controller.alter_config(
+        2, "t", {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true", "retention.ms": "-1"}
+    )
+    broker.settle()
+    assert len(deleted) == 1 < count
 
 
 def test_turned_off_by_another_way_deletes_nothing(broker: CopyingBroker):
