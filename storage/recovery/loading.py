@@ -66,7 +66,8 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
     recovery_point = end_offset if stored.clean else min(stored.recovery_point, end_offset)
     if not stored.config.tiered:
         log_start_offset = max(log_start_offset, loading.segments[0].base_offset)
-    loading.load_epochs(log_start_offset, end_offset)
+    # Epochs of remote records stay, as in Apache Kafka, for a start with remote storage after one without it.
+    loading.load_epochs(stored.log_start_offset, end_offset)
     loading.load_producers(log_start_offset, end_offset)
     loading.segments[-1].make_active(stored.config)
     log = PartitionLog(

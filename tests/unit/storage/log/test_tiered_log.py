@@ -126,6 +126,18 @@ def test_both_starts_and_all_epochs_survive_a_restart(kind: str, tmp_path: Path)
     assert again.leader_epochs.entries == epochs
 
 
+def test_start_without_remote_storage_keeps_epochs(tmp_path: Path) -> None:
+    """The next start with remote storage finds remote records by them."""
+    manager, log = shortened(tmp_path)
+    epochs = log.leader_epochs.entries
+    assert epochs
+    manager.close(T0)
+    for is_on in (False, True):
+        manager = started(tmp_path, config=config(remote_storage_system=is_on))
+        assert opened(manager, "orders").leader_epochs.entries == epochs
+        manager.close(T0)
+
+
 def test_a_start_that_a_crash_brings_back_has_its_epochs(tmp_path: Path) -> None:
     """The start was raised, but its checkpoint was not written: remote records are found by their epochs."""
     manager, log = shortened(tmp_path)
