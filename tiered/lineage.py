@@ -72,7 +72,7 @@ class Lineage(NamedTuple):
 
     def remote_start(self, segments: RemoteSegments) -> int | None:
         """Return the first offset that remote storage has of the log; None if it has none."""
-        found = (segment for epoch, _ in self.epochs for segment in segments.of_epoch(epoch))
+        found = (segment for epoch, _ in self.epochs for segment in segments.walk(epoch))
         return next((each.start_offset for each in found if each.state is SegmentState.COPY_FINISHED), None)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
+from heapq import merge
+from itertools import takewhile
+from operator import attrgetter
 from struct import Struct
 
 from tiered.epoch_segments import EpochSegments
@@ -14,6 +17,9 @@ from tiered.segment import Epochs, RemoteSegment, SegmentState, SegmentUpdate, m
 #: transactions.
 _ROW = Struct("<16sqqqqiiibB")
 _STATE = _ROW.size - 2
+_END, _SIZE = Struct("<16sq").size, Struct("<16sqqqqi").size
+_INT64, _INT32 = Struct("<q"), Struct("<i")
+_BY_START = attrgetter("start_offset")
 #: A row that was deleted. No segment has this id, as Kafka reserves it.
 _NO_ID = bytes(16)
 #: Rows are moved together when so many are deleted, and they are the majority.
@@ -52,11 +58,18 @@ class RemoteSegments:
         elif self._state(row) is not SegmentState.COPY_STARTED:
             return False
         else:
-            self.size_bytes -= self._segment(row).size_bytes
+            earlier = self._segment(row)
+            self.size_bytes -= earlier.size_bytes
+            for epoch, _ in earlier.epochs:
+                self._of_epoch[epoch].forget(row)
         self.size_bytes += segment.size_bytes
         self._write(row, segment)
+        is_odd = row in self._epochs
         for epoch, _ in segment.epochs:
-            self._of_epoch.setdefault(epoch, EpochSegments()).start(row)
+            of_epoch = self._of_epoch.get(epoch)
+            if of_epoch is None:
+                of_epoch = self._of_epoch[epoch] = EpochSegments(self._size)
+            of_epoch.start(row, is_odd=is_odd)
         return True
 
     def update(self, update: SegmentUpdate) -> bool:
@@ -90,6 +103,57 @@ class RemoteSegments:
         of_epoch = self._of_epoch.get(epoch)
         found = [self._segment(row) for row in of_epoch.rows()] if of_epoch else []
         return sorted(found, key=lambda segment: segment.start_offset)
+
+    def walk(self, epoch: int, goes_on: Callable[[int], bool] = lambda start_offset: True) -> Iterator[RemoteSegment]:
+        """Return what `of_epoch` returns, but read segments as they are needed.
+
+        All exceptions are among them, but no other segment once `goes_on` returns False for its start.
+        """
+        of_epoch = self._of_epoch.get(epoch)
+        if of_epoch is None:
+            return iter(())
+        ordered = (self._segment(row) for _, row in takewhile(lambda entry: goes_on(entry[0]), of_epoch.ordered()))
+        return merge(ordered, self.exceptions(epoch), key=_BY_START)
+
+    def exceptions(self, epoch: int) -> list[RemoteSegment]:
+        """Return the segments of `epoch` that are unreferenced, have other epochs or were finished late, by start.
+
+        All others are finished and not replaced, and their starts and ends ascend. The exceptions are few.
+        """
+        of_epoch = self._of_epoch.get(epoch)
+        found = [self._segment(row) for row in of_epoch.exceptions()] if of_epoch else []
+        return sorted(found, key=_BY_START)
+
+    def ordered_bytes(self, epoch: int, first_start: int, first_end: int, end_offset: int) -> int:
+        """Return the size of the segments of `epoch` that are no exceptions, within bounds.
+
+        They start at `first_start` or above, and their last offset is from `first_end` up to `end_offset` (exclusive).
+        The time depends on the number of those that are out of bounds.
+        """
+        of_epoch = self._of_epoch.get(epoch)
+        if of_epoch is None:
+            return 0
+        size_bytes, kept = of_epoch.ordered_bytes, None
+        for start, row in of_epoch.ordered():
+            if start >= first_start and self._end(row) >= first_end:
+                kept = row
+                break
+            size_bytes -= self._size(row)
+        if kept is None:
+            return 0
+        for _, row in of_epoch.ordered_from_last():
+            if self._end(row) < end_offset:
+                break
+            size_bytes -= self._size(row)
+            if row == kept:
+                break
+        return size_bytes
+
+    def before(self, epoch: int) -> list[RemoteSegment]:
+        """Return the segments of which all epochs are before `epoch`, in the order of the copies."""
+        rows = {row for each, segments in self._of_epoch.items() if each < epoch for row in segments.rows()}
+        found = (self._segment(row) for row in sorted(rows))
+        return [segment for segment in found if segment.epochs[-1][0] < epoch]
 
     @property
     def epochs(self) -> list[int]:
@@ -127,6 +191,14 @@ class RemoteSegments:
 
     def _state(self, row: int) -> SegmentState:
         return SegmentState(self._rows[row * _ROW.size + _STATE])
+
+    def _end(self, row: int) -> int:
+        end_offset: int = _INT64.unpack_from(self._rows, row * _ROW.size + _END)[0]
+        return end_offset
+
+    def _size(self, row: int) -> int:
+        size_bytes: int = _INT32.unpack_from(self._rows, row * _ROW.size + _SIZE)[0]
+        return size_bytes
 
     def _segment(self, row: int) -> RemoteSegment:
         segment_id, start, end, largest, event, broker, size_bytes, epoch, state, has_no_aborted = _ROW.unpack_from(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Job = Callable[[Partition, RemoteLog], Steps[None]]
 
-#: How long partitions are looked at in one turn of the loop. One with 1,000 remote segments takes some 3 ms.
+#: How long partitions are looked at in one turn of the loop. One takes the longer, the more of its segments expire.
 _SLICE_MS = 5
 #: How long a topic has to be missing in the metadata of a member before it counts as deleted.
 _CERTAINLY_DELETED_MS = 600_000
