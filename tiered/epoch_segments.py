@@ -86,9 +86,9 @@ class EpochSegments:
         """Return the rows of all segments; only those of the referenced ones are in order."""
         return [*self._rows, *self.unreferenced]
 
-    def exceptions(self) -> list[int]:
-        """Return the rows of the odd and the unreferenced segments, in any order."""
-        return [*(self.odd - self.unreferenced), *self.unreferenced]
+    def referenced_odd(self) -> set[int]:
+        """Return the rows of the odd segments that are referenced."""
+        return self.odd - self.unreferenced
 
     def ordered(self) -> Iterator[tuple[int, int]]:
         """Return starts and rows of the referenced segments that are in order, from the first one."""

@@ -121,8 +121,11 @@ class RemoteSegments:
         All others are finished and not replaced, and their starts and ends ascend. The exceptions are few.
         """
         of_epoch = self._of_epoch.get(epoch)
-        found = [self._segment(row) for row in of_epoch.exceptions()] if of_epoch else []
-        return sorted(found, key=_BY_START)
+        if of_epoch is None:
+            return []
+        odd = [self._segment(row) for row in of_epoch.referenced_odd()]
+        odd.sort(key=lambda segment: dict(segment.epochs)[epoch])  # of those with one start, as `of_epoch` has them
+        return sorted([*odd, *(self._segment(row) for row in of_epoch.unreferenced)], key=_BY_START)
 
     def ordered_bytes(self, epoch: int, first_start: int, first_end: int, end_offset: int) -> int:
         """Return the size of the segments of `epoch` that are no exceptions, within bounds.

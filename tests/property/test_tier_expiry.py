@@ -95,7 +95,7 @@ def copies(draw: st.DrawFn, lineages: list[Lineage]) -> RemoteSegments:
 
 
 @given(data=st.data())
-@settings(max_examples=scaled(300), deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 def test_decisions_are_those_of_a_walk_over_all_segments(data: st.DataObject) -> None:
     lineages = data.draw(st.lists(histories(), min_size=1, max_size=3))
     segments = data.draw(copies(lineages))
