@@ -25,7 +25,6 @@ from broker.replicas.fast_path.single_list_offsets import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     earliest_offset,
-    latest_offset,
     list_single,
 )
 from broker.replicas.partition import Partition
@@ -64,6 +63,8 @@ SINCE_VERSION = {
 }
 
 _CONSUMER = -1
+#: The first version with OFFSET_NOT_AVAILABLE (KIP-207).
+_FIRST_VERSION_WITH_UNKNOWN_END = 5
 _FIRST_VERSION_WITH_TIMEOUT = 10
 
 
@@ -181,6 +182,8 @@ def _answer(
         found = yield from _find(allowance, remote, request, partition, asked.timestamp)
     except Exception as error:
         answer.error_code = _error_code(partitions, partition, error)
+        if version < _FIRST_VERSION_WITH_UNKNOWN_END and answer.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
+            answer.error_code = ErrorCode.LEADER_NOT_AVAILABLE
         return
     answer.timestamp = found.timestamp
     answer.offset = found.offset
@@ -257,9 +260,9 @@ def _find(
 
     A record that the client may not see yet is not found.
     """
-    log, end_offset = partition.log, _end_offset(request, partition)
+    log = partition.log
     if timestamp == LATEST:
-        return FoundRecord(offset=end_offset, leader_epoch=partition.leader_epoch)
+        return FoundRecord(offset=_latest_offset(request, partition), leader_epoch=partition.leader_epoch)
     if timestamp == EARLIEST:
         return FoundRecord(-1, *earliest_offset(log))
     if timestamp == EARLIEST_LOCAL:
@@ -268,15 +271,16 @@ def _find(
         return _tiered_offset(log, timestamp)
     if timestamp == EARLIEST_PENDING_UPLOAD:
         pending = _tiered_offset(log, timestamp)
-        return pending if pending.offset < end_offset else FoundRecord()
+        return pending if pending.offset < _end_offset(request, partition) else FoundRecord()
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:
         reads, deadline_ms = (None, 0) if remote is None else (remote.reads, remote.deadline_ms)
         found = yield from find_in_both_tiers(reads, partition, timestamp, allowance, deadline_ms)
-    if found is None or found.offset >= _end_offset(request, partition):
-        return FoundRecord()
-    return FoundRecord(*found)
+    if found is not None and found.offset < _end_offset(request, partition):
+        return FoundRecord(*found)
+    _latest_offset(request, partition)  # such a record may be among those that a new leader does not know as committed
+    return FoundRecord()
 
 
 def _tiered_offset(log: PartitionLog, timestamp: int) -> FoundRecord:
@@ -301,4 +305,11 @@ def _end_offset(request: Struct, partition: Partition) -> int:
     """Return the end of what the client may see."""
     if request.replica_id != _CONSUMER:
         return partition.log_end_offset
-    return latest_offset(partition, request.isolation_level)
+    return partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def _latest_offset(request: Struct, partition: Partition) -> int:
+    """Return the offset of LATEST. Raises OffsetNotAvailable for a consumer (KIP-207)."""
+    if request.replica_id != _CONSUMER:
+        return partition.log_end_offset
+    return partition.latest_offset(request.isolation_level == READ_COMMITTED)

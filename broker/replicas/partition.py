@@ -212,6 +212,13 @@ class Partition:
         """The start of the earliest open transaction, else the high watermark: the upper bound for read_committed."""
         return self.log.last_stable_offset
 
+    def latest_offset(self, committed: bool) -> int:
+        """Return the end of what a consumer may read; `committed` (read_committed): the last stable offset.
+
+        A leader with followers raises OffsetNotAvailable as long as it does not know the end (KIP-207).
+        """
+        return self.last_stable_offset if committed else self.high_watermark
+
     def lead(self, leader_epoch: int) -> None:
         """Become the leader with this epoch, from the log end offset on (KIP-101). Raises LogOffline."""
         self.leader_epoch = leader_epoch

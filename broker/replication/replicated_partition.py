@@ -14,6 +14,7 @@ from typing import TypeAlias
 from broker.replicas.partition import OfflineLog, Partition
 from broker.replication.commits import Commits
 from broker.replication.counts import ReplicationCounts
+from broker.requests.error_code_map import OffsetNotAvailable
 from metadata.partition_registration import PartitionRegistration
 from protocol.error_codes import ErrorCode
 from protocol.records.buffer import Buffer
@@ -114,6 +115,12 @@ class ReplicatedPartition(Partition):
             max_lag_ms=self._max_lag_ms,
             now_ms=self._clock.monotonic_ms(),
         )
+
+    def latest_offset(self, committed: bool) -> int:
+        """Raises OffsetNotAvailable until the high watermark is in this epoch: before, it could be seen to go back."""
+        if not self.leader.last_committed_is_known:
+            raise OffsetNotAvailable(f"{self}: the high watermark is in an earlier leader epoch")
+        return super().latest_offset(committed)
 
     def lead_again(self, registration: PartitionRegistration) -> None:
         """Begin another epoch of leadership. Producers go on waiting: their records are still in the log."""

@@ -49,6 +49,10 @@ class NotCommitted(Exception):
         self.code = code
 
 
+class OffsetNotAvailable(Exception):
+    """A new leader does not know yet which records are committed (KIP-207)."""
+
+
 ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     ConfigError: ErrorCode.INVALID_CONFIG,
     CorruptBatch: ErrorCode.CORRUPT_MESSAGE,
@@ -62,6 +66,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
     LogQueued: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # every client retries after it, without a message
+    OffsetNotAvailable: ErrorCode.OFFSET_NOT_AVAILABLE,
     OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

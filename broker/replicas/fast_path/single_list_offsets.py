@@ -15,7 +15,6 @@ from security.acl import Operation, ResourceType
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
-    from broker.replicas.partition import Partition
     from broker.replicas.partitions import Partitions
     from storage.log.partition_log import PartitionLog
 
@@ -23,11 +22,6 @@ LATEST, EARLIEST = -1, -2
 """Special timestamps for the first and the last offset."""
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels."""
-
-
-def latest_offset(partition: Partition, isolation_level: int) -> int:
-    """Return the offset of LATEST for a consumer: the end of the records that it may read."""
-    return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
 
 
 def earliest_offset(log: PartitionLog) -> tuple[int, int]:
@@ -57,7 +51,7 @@ def list_single(
             return None
         try:
             if request.timestamp == LATEST:
-                offset = latest_offset(partition, request.isolation_level)
+                offset = partition.latest_offset(request.isolation_level == READ_COMMITTED)
                 return answer(correlation_id, request, offset, partition.leader_epoch)
             if request.timestamp == EARLIEST:
                 return answer(correlation_id, request, *earliest_offset(partition.log))
