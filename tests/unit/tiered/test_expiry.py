@@ -112,6 +112,12 @@ def test_a_copy_in_progress_ends_the_search() -> None:
     assert expiry(segments, RemoteRetention(ms=0), copying=[first.id, segment(1, 0, 9).id]) == ([], None)
 
 
+def test_a_copy_of_another_lineage_ends_the_search_too() -> None:
+    """It is finished, and its broker has not noticed yet."""
+    segments = copied(segment(1, 30, 39), segment(2, 20, 29, ((2, 20),)))
+    assert expiry(segments, RemoteRetention(ms=0), copying=[segment(1, 30, 39).id]) == ([], None)
+
+
 def test_a_segment_of_other_records_does_not_expire_with_the_log() -> None:
     segments = copied(
         segment(1, 0, 9), segment(2, 10, 25, ((1, 10),)), segment(3, 10, 19), segment(4, 20, 29, ((2, 20),))
