@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from zlib import crc32
@@ -52,6 +53,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Set up the Java of the tests that start JVMs; at full size a JVM lives long enough for all of its compilers."""
     if SCALE <= 1 and any("tests/unit/" not in item.nodeid for item in session.items):
         use_quick_java()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Restore the handling of SIGPIPE, which a tool in this process changes: it could end a later test."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="module")

@@ -268,14 +268,6 @@ def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> 
     assert all(option.names[-1] in shown for option in each.options)
 
 
-@pytest.fixture(autouse=True)
-def _same_signals() -> Iterator[None]:
-    """Kafka's tools restore the default SIGPIPE, which would later end this process in another test."""
-    before = signal.getsignal(signal.SIGPIPE)
-    yield
-    signal.signal(signal.SIGPIPE, before)
-
-
 @pytest.mark.parametrize("name", sorted(LEAVES.keys() - {"serve"}))
 def test_unknown_option_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The line names the command."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
@@ -55,7 +55,9 @@ def write(servers: str, topic: str, value: bytes, acks: str) -> None:
 def values(cluster: Cluster, topic: str) -> list[bytes | None]:
     """Return all records of a topic."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "values", "log_level": 0})
-    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)
+    _, end = eventually(  # a new leader may not know the end yet (KIP-207)
+        lambda: consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60), retried=(KafkaException,)
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = [each.value() for each in consumer.consume(end, timeout=60)]
     consumer.close()

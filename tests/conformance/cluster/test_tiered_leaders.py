@@ -15,7 +15,6 @@ from tests.integration.membership.member_broker import MemberBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.scale import SCALE
 from tests.support.tiered_brokers import tiered_classpath, tiered_properties
 from tests.support.tiered_client import TieredClient
 
@@ -93,7 +92,7 @@ def await_local_start(broker: RunningBroker, above: int) -> None:
         eventually(lambda: int(client.special("t")[3]) > above, lambda: str(client.special("t")), timeout_s=60)
 
 
-@pytest.mark.skipif(SCALE <= 1, reason="three processes, two of them of Apache Kafka")
+@pytest.mark.full_size  # three processes, two of them of Apache Kafka
 def test_leaders_of_both_kinds_go_on(pair: Pair) -> None:
     ours, kafka = pair.member, pair.other
     admin = AdminClient({**QUIET, "bootstrap.servers": kafka.bootstrap})

@@ -13,7 +13,6 @@ from tests.integration.controlling.own_controller import QUIET, OwnCluster
 from tests.integration.controlling.test_cluster import read_all
 from tests.integration.controlling.tiered_cluster import TOPIC, offsets, tiered_cluster
 from tests.support.eventually import eventually
-from tests.support.scale import SCALE
 from tests.support.tiered_client import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED
 
 
@@ -53,7 +52,7 @@ def await_tiered(cluster: OwnCluster, topic: str, at: int, count: int) -> None:
     )
 
 
-@pytest.mark.skipif(SCALE <= 1, reason="half a minute; tests/integration/membership has a smaller one")
+@pytest.mark.full_size  # half a minute; tests/integration/membership has a smaller one
 def test_wiped_member_leads_both_tiers(cluster: OwnCluster) -> None:
     """It gets leader epochs and producers from remote storage, and copies on where the last leader stopped.
 
