@@ -75,7 +75,7 @@ commas. If the default is a broker key, that key supplies the default, and its l
 Sections before "Dynamic only" list keys of `server.properties` ([sources](../reference/configuration.md)). A new value
 needs a restart unless the key is marked with Kafka's update mode: **per-broker** keys can change on a running broker,
 **cluster-wide** keys also for all brokers at once. Keys of topics, groups, clients and users can always change.
-**members**: only members of a cluster (`process.roles=broker`, [experimental](../guides/cluster.md)) use the key,
+**members**: only members of a cluster (`process.roles=broker`, [a guide](../guides/cluster.md)) use the key,
 **controllers**: only [pybroker's own controller](../guides/controller.md).
 Keys of "Metadata of tiered storage" follow the prefix `rlmm.config.`; those of the storage itself, which follow
 `rsm.config.`, are in [the guide](../guides/tiered-storage.md#storage-classes).

@@ -34,8 +34,8 @@ from .why_inert import (
 NODE_KEYS = (
     ConfigKey("process.roles", LIST, None, ListOf("broker", "controller", empty=False), HIGH, READ_ONLY,
         required=True,
-        doc="Roles of this process. broker,controller: a node alone; with a controller listener, other brokers can join"
-            " (experimental). broker: a member of a cluster with other controllers (experimental)."),
+        doc="Roles of this process. broker,controller: a node alone; with a controller listener, other brokers can"
+            " join. broker: a member of a cluster with other controllers. controller: a cluster's only controller."),
     ConfigKey("node.id", INT, None, Range(0), HIGH, READ_ONLY, required=True,
         doc="Id of this node in metadata. Without it, broker.id counts."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY,
