@@ -30,6 +30,7 @@ STEPS = [
     f"{TOPICS} --unavailable-partitions",
     f"{TOPICS} --topics-with-overrides",
     "kafka-topics --list",
+    "kafka-consumer-groups --list",
     "kafka-get-offsets --topic <full>",
     "kafka-get-offsets --topic <full> --time earliest",
     "kafka-get-offsets --topic <full> --time max-timestamp",
@@ -93,6 +94,7 @@ UNORDERED = (
     "kafka-log-dirs",
     "kafka-broker",
     "kafka-topics --list",
+    "kafka-consumer-groups --list",
     "kafka-reassign",
     "kafka-configs",
 )
@@ -135,7 +137,7 @@ def printed(cluster: MixedCluster, java: JavaRunner, at: int, step: str) -> tupl
     for text in (program.stdout, program.stderr):
         for pattern, replacement in VARYING:
             text = re.sub(pattern, replacement, text)
-        lines = text.splitlines()
+        lines = [line.rstrip() for line in text.splitlines()]  # the tool does not pad the last one
         texts.append(sorted(lines) if step.startswith(UNORDERED) else lines)
     return texts[0], texts[1], program.exit_code
 
