@@ -21,6 +21,7 @@ from protocol.id_text import id_text
 from remote.errors import Damaged
 from remote.layout import Layout
 from runtime.deferred import Deferred
+from runtime.log_limit import LimitedLog
 from storage.directory_names import DirectoryKind, delete_name, parse_name
 from storage.fs import FileSystem
 from tiered.metadata_records import TopicIdPartition
@@ -78,6 +79,8 @@ class RunReader:
         #: Reads in progress: by key, the segment and the range of bytes.
         self._ranges: dict[tuple[bytes, int], tuple[bytes, int, int]] = {}
         self._numbers = count()
+        #: Of files that cannot be written: as many as there are reads.
+        self._warnings = LimitedLog(log, 1, _SILENT_MS / 1000)
 
     def clear(self) -> None:
         """Remove the files that an earlier start left, and make the folder. Called before the first read."""
@@ -159,9 +162,15 @@ class RunReader:
         """Write a file; return its path, and the bytes if that failed."""
         path = f"{self._folder}/{name}-{position}-{next(self._numbers)}.run"
         try:
-            self._fs.write_file(path, data)
+            try:
+                self._fs.write_file(path, data)
+            except FileNotFoundError:  # someone has removed the folder
+                self._fs.make_directory(self._folder)
+                self._fs.write_file(path, data)
         except OSError as error:
-            log.warning("%s cannot be written: %s. Records of remote storage are cached in memory.", path, error)
+            self._warnings.warning(
+                "%s cannot be written: %s. Records of remote storage are cached in memory.", path, error
+            )
             self.remove_file(path)
             return path, data
         return path, None

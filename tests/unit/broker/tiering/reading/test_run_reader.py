@@ -126,10 +126,24 @@ def test_a_segment_that_is_cut_is_damaged(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_kept_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(tmp_path)
-    folder(tmp_path).rmdir()
+    path = folder(tmp_path)
+    path.rmdir()
+    path.touch()
+    for _ in range(3):
+        content = stage.get(100)
+        assert content.data == stage.data[: stage.positions[1]]
+    assert caplog.text.count("are cached in memory") == 1
+
+
+def test_a_removed_folder_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage(tmp_path)
+    path = folder(tmp_path)
+    path.rmdir()
     content = stage.get(100)
-    assert content.data == stage.data[: stage.positions[1]]
-    assert "are cached in memory" in caplog.text
+    assert content.data is None
+    assert Path(content.path).parent == path
+    assert Path(content.path).read_bytes() == stage.data[: stage.positions[1]]
+    assert "cannot be written" not in caplog.text
 
 
 def test_two_threads_read_a_range_once(tmp_path: Path) -> None:
