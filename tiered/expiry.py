@@ -87,7 +87,7 @@ def expired(
         """Return whether a segment of `epoch` that is no exception may expire."""
         if start_offset < log_start_offset and epoch == lineage.epochs[0][0]:
             return True
-        # What starts behind the epoch's end is of another lineage: only its copy in progress ends the search.
+        # A segment that starts behind the epoch's end is of another lineage: only its copy in progress ends the search.
         return not stays and (start_offset <= epoch_end or bool(copying))
 
     ends = _ends(lineage.epochs, lineage.log_end_offset)

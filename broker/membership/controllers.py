@@ -13,7 +13,7 @@ from protocol.schema import Api, Struct
 from replication.observing import Endpoint
 from runtime.deferred import Deferred
 
-#: What to do while requests to the controllers have no response, for lines of the log.
+#: A hint for lines of the log, while requests to the controllers have no response.
 CHECK_CONTROLLERS = "Check that a majority of the controllers runs, and that this broker reaches them"
 
 

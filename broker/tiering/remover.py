@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Remover:
-    """Deletes segments. Whoever calls it has moved the start of the log, so that nobody reads them any more."""
+    """Deletes segments. Its callers have moved the start of the log before, so that no client reads them any more."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from tests.support.brokers import KafkaBroker, OurBroker, RunningBroker
 from tests.support.recorded_answers import RecordedAnswers
 from tests.support.tiered_brokers import TieredKafka, TieredOurs, tiered_properties
 
-#: What differs from a configuration that works; None: the key is missing.
+#: Differences from a configuration that works; None: the key is missing.
 CASES: Mapping[str, Mapping[str, str | None]] = {
     "no storage class": {"remote.log.storage.manager.class.name": None},
     "unknown listener": {"remote.log.metadata.manager.listener.name": "INNER"},

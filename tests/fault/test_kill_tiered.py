@@ -62,7 +62,7 @@ def readable(path: Path) -> dict[int, bytes]:
 
 
 class Disk:
-    """What the files of a killed broker have."""
+    """The content of the files of a killed broker."""
 
     def __init__(self, broker: TieredOurs) -> None:
         self.remote = remote_directory(broker.directory / "remote")

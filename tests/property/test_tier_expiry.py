@@ -74,7 +74,7 @@ def histories(draw: st.DrawFn) -> Lineage:
 
 @st.composite
 def copies(draw: st.DrawFn, lineages: list[Lineage]) -> RemoteSegments:
-    """What several leaders copied in some order, with deletions, in any state."""
+    """Copies of several leaders in some order, with deletions, in any state."""
     segments, most = RemoteSegments(), draw(st.integers(1, 30))
     begun, at = set[int](), 0
     for number in range(most):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.membership.coordination.peer_requests import NO_RESULT
 from broker.replicas.leader_reads import CannotRead, CommittedRecords, LeaderOffset
@@ -15,6 +16,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from metadata.image import MetadataImage
     from protocol.client_session import Response
 
+T = TypeVar("T")
 
 _CONSUMER = -1
 
@@ -35,91 +39,73 @@ class PeerReads:
 
     def read(self, topic: str, index: int, offset: int, max_bytes: int) -> Deferred[CommittedRecords]:
         """Read from `offset` on, at most so many bytes, but at least one batch."""
-        read: Deferred[CommittedRecords] = Deferred()
-        leader = self._leader(topic, index)
-        if isinstance(leader, ErrorCode):
-            read.fail(CannotRead(leader))
-            return read
         found = self._image.topic(topic)
-        assert found is not None
         wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
+        topic_id = ZERO_UUID if found is None else found.topic_id
         request = FETCH.request(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=max_bytes,
             session_epoch=-1,
-            topics=[FetchTopic(topic=topic, topic_id=found.topic_id, partitions=[wanted])],
+            topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=[wanted])],
         )
 
-        def take(done: Deferred[Response]) -> None:
-            try:
-                answer = done.result().fields.responses[0].partitions[0]
-            except (*NO_RESULT, IndexError):
-                read.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
-                return
+        def taken(fields: Struct) -> CommittedRecords:
+            answer = fields.responses[0].partitions[0]
             code = ErrorCode.of_peer(answer.error_code)
-            if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                read.resolve(CommittedRecords(b"", answer.log_start_offset, answer.high_watermark))
-            elif code is not ErrorCode.NONE:
-                read.fail(CannotRead(code))
-            else:
-                records = bytes(answer.records or b"")
-                read.resolve(CommittedRecords(records, answer.log_start_offset, answer.high_watermark))
+            if code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+                raise CannotRead(code)
+            records = b"" if code else bytes(answer.records or b"")
+            return CommittedRecords(records, answer.log_start_offset, answer.high_watermark)
 
-        self._peers.request(leader, FETCH, request).add_done_callback(take)
-        return read
+        return self._ask_leader(topic, index, FETCH, request, taken)
 
     def find_offset(self, topic: str, index: int, timestamp: int) -> Deferred[LeaderOffset]:
         """Find the offset of a special timestamp."""
-        found: Deferred[LeaderOffset] = Deferred()
-        leader = self._leader(topic, index)
-        if isinstance(leader, ErrorCode):
-            found.fail(CannotRead(leader))
-            return found
         wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
         topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
         request = LIST_OFFSETS.request(replica_id=_CONSUMER, topics=topics)
 
-        def take(done: Deferred[Response]) -> None:
-            try:
-                answer = done.result().fields.topics[0].partitions[0]
-            except (*NO_RESULT, IndexError):
-                found.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
-                return
-            code = ErrorCode.of_peer(answer.error_code)
-            if code is ErrorCode.NONE:
-                found.resolve(LeaderOffset(answer.offset, answer.leader_epoch))
-            else:
-                found.fail(CannotRead(code))
+        def taken(fields: Struct) -> LeaderOffset:
+            answer = _sound(fields.topics[0].partitions[0])
+            return LeaderOffset(answer.offset, answer.leader_epoch)
 
-        self._peers.request(leader, LIST_OFFSETS, request).add_done_callback(take)
-        return found
+        return self._ask_leader(topic, index, LIST_OFFSETS, request, taken)
 
     def end_of_epoch(self, topic: str, index: int, leader_epoch: int) -> Deferred[LeaderOffset]:
         """Return the largest epoch of the leader's log up to this one, and its end (OffsetForLeaderEpoch)."""
-        found: Deferred[LeaderOffset] = Deferred()
-        leader = self._leader(topic, index)
-        if isinstance(leader, ErrorCode):
-            found.fail(CannotRead(leader))
-            return found
         wanted = OffsetForLeaderPartition(partition=index, leader_epoch=leader_epoch)
         topics = [OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
         request = OFFSET_FOR_LEADER_EPOCH.request(replica_id=_CONSUMER, topics=topics)
 
+        def taken(fields: Struct) -> LeaderOffset:
+            answer = _sound(fields.topics[0].partitions[0])
+            return LeaderOffset(answer.end_offset, answer.leader_epoch)
+
+        return self._ask_leader(topic, index, OFFSET_FOR_LEADER_EPOCH, request, taken)
+
+    def _ask_leader(
+        self, topic: str, index: int, api: Api, request: Struct, taken: Callable[[Struct], T]
+    ) -> Deferred[T]:
+        """Send a request to a partition's leader. `taken` returns the result in a response, or raises CannotRead."""
+        result: Deferred[T] = Deferred()
+        leader = self._leader(topic, index)
+        if isinstance(leader, ErrorCode):
+            result.fail(CannotRead(leader))
+            return result
+
         def take(done: Deferred[Response]) -> None:
             try:
-                answer = done.result().fields.topics[0].partitions[0]
+                found = taken(done.result().fields)
             except (*NO_RESULT, IndexError):
-                found.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
-                return
-            code = ErrorCode.of_peer(answer.error_code)
-            if code is ErrorCode.NONE:
-                found.resolve(LeaderOffset(answer.end_offset, answer.leader_epoch))
+                result.fail(CannotRead(ErrorCode.NETWORK_EXCEPTION))
+            except CannotRead as error:
+                result.fail(error)
             else:
-                found.fail(CannotRead(code))
+                result.resolve(found)
 
-        self._peers.request(leader, OFFSET_FOR_LEADER_EPOCH, request).add_done_callback(take)
-        return found
+        self._peers.request(leader, api, request).add_done_callback(take)
+        return result
 
     def _leader(self, topic: str, index: int) -> int | ErrorCode:
         found = self._image.topic(topic)
@@ -127,3 +113,11 @@ class PeerReads:
         if registration is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.LEADER_NOT_AVAILABLE if registration.leader == NO_LEADER else registration.leader
+
+
+def _sound(answer: Struct) -> Struct:
+    """Return an answer for a partition. Raises CannotRead with its error."""
+    code = ErrorCode.of_peer(answer.error_code)
+    if code is not ErrorCode.NONE:
+        raise CannotRead(code)
+    return answer

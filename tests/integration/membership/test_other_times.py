@@ -54,6 +54,6 @@ def test_controller_that_is_silent_is_asked_again(
         return answer
 
     controller.distort = hold_the_first
-    with MemberBroker(tmp_path, controller.port, {key: "200"}):
+    with MemberBroker(tmp_path, controller.port, {key: "600"}):
         # The lower bound is less than the time of the key: a loaded machine may note the first request late.
-        assert 0.05 <= asked_at_s[1] - asked_at_s[0] < 1.9
+        assert 0.2 <= asked_at_s[1] - asked_at_s[0] < 1.9

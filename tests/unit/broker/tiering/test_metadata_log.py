@@ -58,7 +58,7 @@ def test_refused_record_fails(tmp_path: Path) -> None:
 
 
 def test_records_of_others_are_replayed(tmp_path: Path) -> None:
-    """Clients may write to the topic, as to Kafka's. What is no record of it is skipped with a line in the log."""
+    """Clients may write to the topic, as to Kafka's. Others than its records are skipped with a line in the log."""
     broker = CopyingBroker(tmp_path)
     partition = broker.partition(TOPIC, metadata_partition(PLACE, 2))
     now_ms = broker.clock.now_ms()
