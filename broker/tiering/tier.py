@@ -16,9 +16,9 @@ from broker.tiering.local_segments import lineage_of
 from broker.tiering.metadata_log import MetadataLog
 from broker.tiering.rate_quota import RateQuota
 from broker.tiering.reading.reader import RemoteReader
+from broker.tiering.regular_work import RegularWork
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
-from broker.tiering.rounds import Rounds
 from broker.tiering.threads import closed_within
 from tiered.metadata_records import TopicIdPartition
 
@@ -76,7 +76,7 @@ class Tier:
         remover = Remover(services, layout, self.threads, self.metadata_log, self.counts, self.reader.forget)
         self.copier = Copier(services, layout, self.threads, self.metadata_log, remover, self.copy_quota, self.counts)
         expirer = Expirer(services, remover)
-        self.rounds = Rounds(services, self.remote_logs, self.metadata_log, self.copier, expirer)
+        self.work = RegularWork(services, self.remote_logs, self.metadata_log, self.copier, expirer)
         self.joiner = Joiner(services, layout, self.threads, self.remote_logs, self.counts)
         self.metadata_log.on_poll = self.joiner.look
         self._services = services
@@ -84,11 +84,11 @@ class Tier:
     def start(self) -> None:
         """Replay the metadata, and begin the work. Partitions are hosted, and clients are served."""
         self.metadata_log.start()
-        self.rounds.start()
+        self.work.start()
 
     async def close(self) -> None:
         """Begin nothing more, and wait for the calls that run."""
-        self.rounds.close()
+        self.work.close()
         self.joiner.close()
         self.metadata_log.close()
         if not await closed_within(_CLOSE_S, self._close_storage):
@@ -108,7 +108,7 @@ class Tier:
         for remote_log in self.remote_logs:
             if self.metadata_log.index_of(remote_log.partition) == index:
                 self._set_copied_offset(remote_log)
-        self.rounds.begin_loaded(index)
+        self.work.begin_loaded(index)
 
     def _on_change(self, remote_log: RemoteLog) -> None:
         if remote_log.is_loaded:

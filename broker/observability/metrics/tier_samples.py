@@ -50,8 +50,8 @@ def tier_samples(tier: Tier, partitions: Partitions) -> Iterator[Sample]:
         average, longest = table.TIER_THROTTLE[kind]
         yield average, (), wait.total_ms / wait.count if wait.count else 0
         yield longest, (), wait.longest_ms
-    yield table.TIER_FAILING, ("copy",), tier.rounds.copying.failing
-    yield table.TIER_FAILING, ("delete",), tier.rounds.expiring.failing
+    yield table.TIER_FAILING, ("copy",), tier.work.copying.failing
+    yield table.TIER_FAILING, ("delete",), tier.work.expiring.failing
     health = tier.layout.health()
     yield table.TIER_STORE_FAILS, (), int(health.reason is not None)
     yield table.TIER_STORE_LIMIT, (), health.limit

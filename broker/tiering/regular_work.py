@@ -31,7 +31,7 @@ _SLICE_MS = 5
 _CERTAINLY_DELETED_MS = 600_000
 
 
-class Rounds:
+class RegularWork:
     """Begins the jobs of all partitions."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Rounds:
         self._is_closed = False
 
     def start(self) -> None:
-        """Begin the first round soon, and a round each interval."""
+        """Begin the work soon, and again each interval."""
         services = self._services
         services.metadata.on_topic_deleted(self._on_topic_deleted)
         services.metadata.on_config_changed(self._on_config_changed)
