@@ -14,6 +14,7 @@ from console.pushing import Pushing
 from console.rates import Scraper
 from console.settings import Settings
 from console.sources import Sources
+from console.tiered_logs import TieredLogs
 
 _LONGEST = 1000
 
@@ -22,13 +23,14 @@ def make_login_sessions(settings: Settings, log: BrokerLog) -> LoginSessions:
     """Return one session for everybody, or sessions of the broker's users if the broker has SASL mechanisms."""
     url = settings.metrics_url
     scraper, pushing = (None, None) if url is None else (Scraper(url), Pushing(url))
+    tiered_logs = None if url is None else TieredLogs(url)
     if not settings.mechanisms:
         return LoginSessions(
-            Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log)
+            Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log, tiered_logs)
         )
 
     def sources_of(client: Client) -> Sources:
-        return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, pushing, log)
+        return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, pushing, log, tiered_logs)
 
     return LoginSessions(None, _login(settings, sources_of))
 

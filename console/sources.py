@@ -9,6 +9,7 @@ from console.cluster.client import Client
 from console.logs.log_directories import LogDirectories
 from console.pushing import Pushing
 from console.rates import Scraper
+from console.tiered_logs import TieredLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,4 @@ class Sources:
     scraper: Scraper | None = None
     pushing: Pushing | None = None
     log: BrokerLog = field(default_factory=BrokerLog)
+    tiered_logs: TieredLogs | None = None

@@ -110,6 +110,10 @@ def examine(path: str | None) -> Iterator[Check]:
         from tools.storage_check import remote_storage  # most configurations have none
 
         yield from remote_storage(config)
+        if not config.is_controller:
+            from tools.local_segments_check import local_segments
+
+            yield from local_segments(config)
     if config.is_member:
         from config.membership import controller_addresses  # most configurations have none
 

@@ -119,6 +119,12 @@ class Background:
             self._thread.join()
         self._syncs.close()
 
+    @property
+    def next_retention_ms(self) -> int | None:
+        """When retention is applied next, on the monotonic clock; None before the start and after the stop."""
+        timer = self._armed.get("log.retention.check.interval.ms")
+        return None if timer is None else timer.deadline_ms
+
     def _every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int) -> None:
         """Call `work` after `first_ms`, and then every `interval_ms`; only once if that is 0, as in Kafka."""
 

@@ -88,6 +88,7 @@ class Copier:
                     return  # the log was truncated meanwhile
             elif delay_ms := self._quota.delay_ms(clock.monotonic_ms()):
                 self._counts.copy_throttle.note(delay_ms)
+                remote_log.quota_until_ms = clock.now_ms() + delay_ms
                 yield from wait(self._sleep(delay_ms))
             else:
                 self._quota.note(local.size_bytes, clock.monotonic_ms())

@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,17 @@ class _State(msgspec.Struct):
     #: Whether it was begun again while it ran.
     is_due: bool = False
     failures: int = 0
+    #: The last error, and when the next try is due on the monotonic clock (ms).
+    error: Exception | None = None
+    next_try_ms: int = 0
+
+
+class Failure(NamedTuple):
+    """The failures of a job in a row, the last error, and in how many ms the job is tried again."""
+
+    failures: int
+    error: Exception
+    delay_ms: int
 
 
 class Jobs:
@@ -54,6 +65,7 @@ class Jobs:
         self._jitter = config.get_float("remote.log.manager.task.retry.jitter")
         self._states: dict[Hashable, _State] = {}
         self._warnings = LimitedLog(log, 1, 60, monotonic)
+        self._monotonic = monotonic
         self._is_closed = False
 
     @property
@@ -70,6 +82,14 @@ class Jobs:
         """Return how often the job has failed since it last succeeded."""
         state = self._states.get(key)
         return 0 if state is None else state.failures
+
+    def failure(self, key: Hashable) -> Failure | None:
+        """Return why the job has failed since it last succeeded; None if it has not."""
+        state = self._states.get(key)
+        if state is None or state.error is None:
+            return None
+        delay_ms = max(0, int(state.next_try_ms - self._monotonic() * 1000))
+        return Failure(state.failures, state.error, delay_ms)
 
     def close(self) -> None:
         """Begin no more jobs."""
@@ -101,9 +121,10 @@ class Jobs:
         except Exception as error:
             state.failures += 1
             delay_ms = self._delay_ms(state.failures)
+            state.error, state.next_try_ms = error, int(self._monotonic() * 1000) + delay_ms
             self._report(key, state.failures, delay_ms, error)
         else:
-            state.failures = 0
+            state.failures, state.error = 0, None
             if not state.is_due:
                 del self._states[key]
                 return

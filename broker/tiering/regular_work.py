@@ -71,6 +71,11 @@ class RegularWork:
         if self._timer is not None:
             self._timer.cancel()
 
+    @property
+    def next_round_ms(self) -> int | None:
+        """When the next round begins, on the monotonic clock; None if no more begins."""
+        return None if self._timer is None or self._is_closed else self._timer.deadline_ms
+
     def _run(self) -> None:
         self._timer = self._services.timers.call_later(self._interval_ms, self._run)
         self._metadata_log.catch_up()

@@ -26,6 +26,7 @@ class RemoteLog:
         "indexed",
         "known_epoch",
         "partition",
+        "quota_until_ms",
         "segments",
         "size_took_ms",
     )
@@ -37,6 +38,8 @@ class RemoteLog:
         self.copied_offset = NOTHING_COPIED
         #: The ids of the copies that this broker makes at the moment.
         self.copying: set[bytes] = set()
+        #: When the quota allows the next copy, in ms since 1970.
+        self.quota_until_ms = 0
         #: The expired copies that are not deleted yet, and how long the last look for them took.
         self.delete_lag_bytes = 0
         self.delete_lag_segments = 0

@@ -79,7 +79,7 @@ class Tier:
         self.work = RegularWork(services, self.remote_logs, self.metadata_log, self.copier, expirer)
         self.joiner = Joiner(services, layout, self.threads, self.remote_logs, self.counts)
         self.metadata_log.on_poll = self.joiner.look
-        self._services = services
+        self.services = services
 
     def start(self) -> None:
         """Replay the metadata, and begin the work. Partitions are hosted, and clients are served."""
@@ -100,7 +100,7 @@ class Tier:
 
     def _needed(self) -> set[int]:
         """Return which partitions of the metadata topic have the records of the logs that are on this disk."""
-        logs = [each for each in self._services.logs.logs.values() if each.config.tiered]
+        logs = [each for each in self.services.logs.logs.values() if each.config.tiered]
         indexes = [self.metadata_log.index_of(_place_of(log)) for log in logs]
         return {index for index in indexes if index is not None}
 
@@ -120,7 +120,7 @@ class Tier:
         Also in one that another broker leads: each replica has its own local retention.
         """
         topic_id, topic, index = remote_log.partition
-        log = self._services.logs.logs.get((topic, index))
+        log = self.services.logs.logs.get((topic, index))
         if log is not None and log.topic_id == topic_id:
             copied_offset = lineage_of(log).copied_up_to(remote_log.segments)
             remote_log.copied_offset = log.copied_offset = copied_offset

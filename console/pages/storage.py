@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from console.anatomy.index import INDEX_KINDS
+from console.errors import BrokerUnavailable
 from console.logs.batches import read_batches
 from console.logs.folder import Folder
 from console.logs.index_entries import offset_entries
@@ -13,6 +16,8 @@ from console.logs.lookup import find
 from console.logs.segment import Segment
 from console.pages.drawing import draw_batches, entry_ticks, segment_bars
 from console.pages.page import number, page, sources
+from console.tiered_logs import WhyHere
+from storage.directory_names import DirectoryKind
 
 _BATCHES = 50
 
@@ -39,7 +44,28 @@ def show_folder(request: Request) -> Response:
     """GET /storage/{directory}/{folder}"""
     directory, folder = chosen_folder(request)
     bars = segment_bars(folder.segments, 0)
-    return page(request, "folder.html", directory=directory, folder=folder, bars=bars, ticks=entry_ticks(bars))
+    reasons, problem = _why_local(request, folder)
+    return page(
+        request,
+        "folder.html",
+        directory=directory,
+        folder=folder,
+        bars=bars,
+        ticks=entry_ticks(bars),
+        reasons=reasons,
+        problem=problem,
+    )
+
+
+def _why_local(request: Request, folder: Folder) -> tuple[Mapping[int, WhyHere], str]:
+    """Return why segments of a tiered topic are on the disk, by base offset, or why that is unknown."""
+    tiered_logs = sources(request).tiered_logs
+    if tiered_logs is None or folder.kind is not DirectoryKind.PARTITION:
+        return {}, ""
+    try:
+        return tiered_logs.why_local(folder.topic, folder.partition), ""
+    except BrokerUnavailable as error:  # files are shown without a broker, too
+        return {}, str(error)
 
 
 def show_segment(request: Request) -> Response:

@@ -1,5 +1,5 @@
 """The HTTP endpoint: /metrics for Prometheus, /totals for curves, /live and /ready for supervisors, /queries of Spark,
-and /clients that push their metrics.
+/clients that push their metrics, and /tiering: why segments are local.
 
 One thread accepts connections, and one thread for each request answers, in the WSGI server of Python's library with the
 application of prometheus-client. They ask the event loop for the broker's figures. There is no authentication:
@@ -58,7 +58,7 @@ _TIMEOUT_S = 10.0
 class Application(ProbedApplication):
     """The application of a broker."""
 
-    paths = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
+    paths = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients", "/tiering")
 
     def __init__(self, broker: ObservedProcess) -> None:
         self._broker = broker
@@ -75,7 +75,22 @@ class Application(ProbedApplication):
             return self._totals(start_response)
         if path == "/queries":
             return self._queries(start_response)
+        if path == "/tiering":
+            return self._tiering(query, start_response)
         return self._clients(query, start_response)
+
+    def _tiering(self, query: str, start_response: StartResponse) -> Iterable[bytes]:
+        tier = self._broker.tier
+        if tier is None:
+            return text_page(start_response, "404 Not Found", "remote.log.storage.system.enable=false")
+        from broker.observability.metrics.tiered_logs import asked_logs, take_logs, tiered_logs_json  # few have a tier
+
+        try:
+            asked = asked_logs(query)
+        except ValueError as error:
+            return text_page(start_response, "400 Bad Request", str(error))
+        taken = take_logs(self._broker.loop, tier, asked)
+        return json_page(start_response, tiered_logs_json(taken.result(ANSWER_S)))
 
     def _totals(self, start_response: StartResponse) -> Iterable[bytes]:
         taken = take_snapshot(self._broker.loop, lambda: totals(self._broker, self._traffic))

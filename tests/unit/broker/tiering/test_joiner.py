@@ -41,7 +41,7 @@ class Leader(CopyingBroker):
         self.follower.begin_replication(0)
         self.followed = LocalFollowedLog(self.follower, manager.checkpoints, manager.removals, self.clock)
         self.is_refused = True
-        services = self.tier._services._replace(leader_reads=self, refused_logs=self._refused)  # type: ignore[arg-type]
+        services = self.tier.services._replace(leader_reads=self, refused_logs=self._refused)  # type: ignore[arg-type]
         threads: Any = type("Threads", (), {"reading": InstantPool()})
         self.joiner = Joiner(services, self.layout, threads, self.tier.remote_logs, self.tier.counts)
 
