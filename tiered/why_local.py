@@ -64,7 +64,7 @@ class Trouble(NamedTuple):
 class LogFacts(NamedTuple):
     """A tiered log and the work on it. Offsets `*_end` and `*_point` are exclusive; times are in ms since 1970.
 
-    Limits are -1 if there are none. What only a running broker knows has a default.
+    Limits are -1 if there are none. The fields that only a running broker knows have defaults.
     """
 
     segments: Sequence[LocalSegment]

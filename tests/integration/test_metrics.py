@@ -167,7 +167,7 @@ def test_health_paths_and_index_answer(broker: Watched) -> None:
     assert broker.get("/ready") == "ready\n"
     with pytest.raises(urllib.error.HTTPError) as refused:
         broker.get("/")
-    index = b"There are /metrics, /totals, /live, /ready, /queries, /clients\n"
+    index = b"There are /metrics, /totals, /live, /ready, /queries, /clients, /tiering\n"
     assert (refused.value.code, refused.value.read()) == (404, index)
 
 

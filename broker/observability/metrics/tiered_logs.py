@@ -23,7 +23,7 @@ MOST_LOGS = 1000
 
 
 class Asked(NamedTuple):
-    """What a query asks for; None: all topics, or all partitions."""
+    """The logs that a query names; None: all topics, or all partitions."""
 
     topic: str | None = None
     partition: int | None = None
