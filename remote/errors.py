@@ -50,6 +50,14 @@ class Denied(RemoteStorageError):
     """The store refuses the credentials, or what they may do."""
 
     is_temporary = False
+    #: What an operator does about it.
+    advice = "Check the credentials"
+
+
+class WrongClock(Denied):
+    """The store refuses requests whose signatures have a time too far from its own."""
+
+    advice = "Set the clock"
 
 
 class Damaged(RemoteStorageError):

@@ -172,7 +172,7 @@ class GuardedStore:
             elif isinstance(error, (Denied, Unreachable)):
                 self._reason = error.reason
                 if isinstance(error, Denied):
-                    opened, hint = self._circuit.denied(now_s), "Check the credentials; they are tried each minute."
+                    opened, hint = self._circuit.denied(now_s), f"{error.advice}; requests are tried each minute."
                 else:
                     opened, hint = self._circuit.failed(now_s), "It is tried again each second."
                 if opened:
@@ -220,5 +220,5 @@ class GuardedStore:
         except Exists:
             pass
         except Denied as error:
-            raise Denied(key, f"its absence is no proof: {error.reason}") from error
+            raise type(error)(key, f"its absence is no proof: {error.reason}") from error
         self._trusted_until_s = self._clock.now_s() + _TRUSTED_S

@@ -10,7 +10,7 @@ import re
 
 from obstore import exceptions
 
-from remote.errors import Absent, Damaged, Denied, Exists, RemoteStorageError, Throttled, Unreachable
+from remote.errors import Absent, Damaged, Denied, Exists, RemoteStorageError, Throttled, Unreachable, WrongClock
 
 _KINDS: tuple[tuple[type[Exception], type[RemoteStorageError]], ...] = (
     (FileNotFoundError, Absent),
@@ -55,7 +55,7 @@ def reported(key: str, error: Exception) -> RemoteStorageError:
     name = (code[1] or code[2]) if code else ""
     reason = f"the server answered {found[1].strip()}" + (f" ({name})" if name else "")
     if name in _CLOCK_CODES:
-        return Denied(key, f"{reason}: the clock of this machine is wrong")
+        return WrongClock(key, f"{reason}: the clock of this machine is wrong")
     if kind is Unreachable and (found[1].startswith(_THROTTLED) or name in _THROTTLED_CODES):
         return Throttled(key, reason)
     return kind(key, reason)

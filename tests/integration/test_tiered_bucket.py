@@ -149,13 +149,27 @@ def test_wrong_credentials_are_one_line_without_secrets(server: S3Server, tmp_pa
         fill(client)
         eventually(lambda: len(lines_about_storage(broker)), equal_to=1)
         [line] = lines_about_storage(broker)
-        assert "403 Forbidden (InvalidAccessKeyId). Check the credentials; they are tried each minute." in line
+        assert "403 Forbidden (InvalidAccessKeyId). Check the credentials; requests are tried each minute." in line
         assert SECRET_KEY not in broker.output
         assert client.special("t")[3] == 0
         resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
         [shown] = client.call(DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=True).results
         assert shown.error_code == 0
         assert SECRET_KEY not in str([(each.name, each.value, each.synonyms) for each in shown.configs])
+        assert [record.value for record in read_all(client)] == VALUES
+        assert server.objects == {}
+
+
+def test_a_wrong_clock_is_one_line_that_names_it(server: S3Server, tmp_path: Path) -> None:
+    """S3 refuses signatures that are 15 minutes off. Nothing is removed, and the credentials are not blamed."""
+    server.fault = lambda _: Fault.SKEWED
+    with BucketBroker(tmp_path, plugin(server)) as broker, TieredClient(HOST, broker.port) as client:
+        fill(client)
+        eventually(lambda: len(lines_about_storage(broker)), equal_to=1)
+        [line] = lines_about_storage(broker)
+        assert "(RequestTimeTooSkewed): the clock of this machine is wrong. Set the clock; requests are tried" in line
+        assert "credentials" not in line
+        assert client.special("t")[3] == 0
         assert [record.value for record in read_all(client)] == VALUES
         assert server.objects == {}
 

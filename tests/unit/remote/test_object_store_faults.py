@@ -10,7 +10,7 @@ import pytest
 import remote.object_store
 from remote.aiven_settings import S3
 from remote.configured import PROBE, layout_of
-from remote.errors import Absent, Denied, Exists, RemoteStorageError, Throttled, Unreachable
+from remote.errors import Absent, Denied, Exists, RemoteStorageError, Throttled, Unreachable, WrongClock
 from remote.object_errors import reported
 from remote.object_store import ObjectStore
 from remote.segment_files import IndexKind, SegmentFiles
@@ -42,7 +42,11 @@ def store(server: S3Server) -> ObjectStore:
         (Fault.CUT, Unreachable, "the answer was cut short"),
         (Fault.LOST_ANSWER, Unreachable, "the connection was cut before the answer"),
         (Fault.DENIED, Denied, "the server answered 403 Forbidden (AccessDenied)"),
-        (Fault.SKEWED, Denied, "the server answered 403 Forbidden (RequestTimeTooSkewed): the clock of this machine"),
+        (
+            Fault.SKEWED,
+            WrongClock,
+            "the server answered 403 Forbidden (RequestTimeTooSkewed): the clock of this machine is wrong",
+        ),
         (Fault.LOST_KEY, Absent, "the server answered 404 Not Found (NoSuchKey)"),
     ],
 )
