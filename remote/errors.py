@@ -50,7 +50,7 @@ class Denied(RemoteStorageError):
     """The store refuses the credentials, or what they may do."""
 
     is_temporary = False
-    #: What an operator does about it.
+    #: The operator's next step, for the log line.
     advice = "Check the credentials"
 
 
