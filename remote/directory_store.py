@@ -101,7 +101,7 @@ class DirectoryStore:
     def _opened(self, key: str) -> BinaryIO:
         try:
             return open(self._path(key), "rb", buffering=0)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a file may be in the place of the directory
             self._check_mounted(key)
             raise
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.membership.controllers import ControllerChannel, Leader
@@ -40,7 +41,11 @@ if TYPE_CHECKING:
     from runtime.timers import Timers
     from storage.log_manager import LogManager
 
+log = logging.getLogger(__name__)
+
 _FETCHERS = "num.replica.fetchers"
+#: The interval of warnings about logs that cannot be followed without remote storage.
+_WARN_OF_REFUSED_MS = 60_000
 _RECEIVE_BUFFER = "replica.socket.receive.buffer.bytes"
 
 
@@ -135,6 +140,8 @@ class MemberReplication:
         self._every(self._config.get_int("replica.lag.time.max.ms") // 2, self.replicas.check_lag)
         checkpoint_ms = self._config.get_int("replica.high.watermark.checkpoint.interval.ms")
         self._every(checkpoint_ms, self._checkpoint)
+        if not self._config.get_bool("remote.log.storage.system.enable"):  # else the tier joins them
+            self._every(_WARN_OF_REFUSED_MS, lambda: warn_of_refused(self.refused_logs()))
 
     def refused_logs(self) -> list[LocalFollowedLog]:
         """Return the followed logs whose leaders have what they need in remote storage alone."""
@@ -160,6 +167,17 @@ class MemberReplication:
                 work()
 
         self._timers.call_later(max(interval_ms, 1), run)
+
+
+def warn_of_refused(refused: Sequence[LocalFollowedLog]) -> None:
+    """Log why these logs cannot be followed by a broker without remote storage (KIP-405)."""
+    if refused:
+        log.warning(
+            "%d partitions cannot be followed, %s first: their leaders have the next records in remote storage alone, "
+            "and remote.log.storage.system.enable=false here. Set it as in the other brokers, and restart this one.",
+            len(refused),
+            min(each.log.name for each in refused),
+        )
 
 
 def _selects_racks(config: BrokerConfig) -> bool:

@@ -148,3 +148,20 @@ def test_a_directory_that_is_not_mounted_is_unreachable(tmp_path: Path) -> None:
     assert not (tmp_path / "segments").exists()
     (tmp_path / "elsewhere").rename(tmp_path / "segments")
     assert store.get("segments/a") == b"1"
+
+
+def test_a_file_in_place_of_the_directory_is_unreachable(tmp_path: Path) -> None:
+    """Else it would count as a missing bucket, with advice about credentials."""
+    (tmp_path / "segments").mkdir()
+    store = DirectoryStore(str(tmp_path), "segments")
+    store.put("segments/a", b"x")
+    (tmp_path / "segments/a").unlink()
+    (tmp_path / "segments").rmdir()
+    (tmp_path / "segments").touch()
+    for ask in (
+        lambda: store.get("segments/a"),
+        lambda: store.put("segments/a", b"y"),
+        lambda: store.delete(["segments/a"]),
+    ):
+        with pytest.raises(Unreachable, match="segments is gone"):
+            ask()
