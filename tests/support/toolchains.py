@@ -45,6 +45,17 @@ def go_program(directory: Path, *, name: str = "") -> list[str]:
     return [str(program)]
 
 
-def _run(command: list[str], directory: Path) -> None:
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+def go_tool(package: str, version: str) -> Path:
+    """Return the program of a public Go package, which is built once."""
+    folder = _BUILT / f"{package.rpartition('/')[2]}-{version}"
+    program = folder / package.rpartition("/")[2]
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _run([require("go"), "install", f"{package}@{version}"], folder, {"GOBIN": str(folder)})
+    return program
+
+
+def _run(command: list[str], directory: Path, variables: dict[str, str] | None = None) -> None:
+    environment = {**os.environ, **(variables or {})}
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
