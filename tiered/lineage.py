@@ -76,6 +76,34 @@ class Lineage(NamedTuple):
         return next((each.start_offset for each in found if each.state is SegmentState.COPY_FINISHED), None)
 
 
+def with_epochs_of_copies(segments: RemoteSegments, lineage: Lineage, log_start_offset: int) -> Epochs:
+    """Return the epochs of a log, with those before its first one that finished copies have.
+
+    They are missing after `leader-epoch-checkpoint` was lost, because it is rebuilt from the records on the disk. The
+    copies are walked from the log's first known offset back to its start. The walk ends at a gap, and at an offset of
+    which several epochs have copies: it is unknown which of them an unclean election has lost.
+    """
+    found = list(lineage.epochs)
+    if not found:
+        return lineage.epochs
+    known = sorted(segments.epochs, reverse=True)
+    epoch, start_offset = found[0]
+    while start_offset > log_start_offset:
+        candidates = (segments.find(each, start_offset - 1) for each in known if each <= epoch)
+        copies = [each for each in candidates if each is not None]
+        if len(copies) != 1:
+            break
+        [copy] = copies
+        for earlier, start in reversed([each for each in copy.epochs if each[0] <= epoch and each[1] < start_offset]):
+            if found[0][1] <= log_start_offset:
+                break
+            if earlier == found[0][0]:
+                found.pop(0)
+            found.insert(0, (earlier, max(start, log_start_offset)))
+        epoch, start_offset = found[0]
+    return tuple(found)
+
+
 def clamped(epochs: Sequence[tuple[int, int]], start_offset: int, end_offset: int) -> Epochs:
     """Return the epochs of the offsets from `start_offset` to `end_offset` (exclusive); the first begins there."""
     before = [entry for entry in epochs if entry[1] <= start_offset][-1:]

@@ -20,6 +20,8 @@ from broker.tiering.regular_work import RegularWork
 from broker.tiering.remote_logs import RemoteLog, RemoteLogs
 from broker.tiering.remover import Remover
 from broker.tiering.threads import closed_within
+from storage.log.leader_epoch import EpochEntry
+from tiered.lineage import with_epochs_of_copies
 from tiered.metadata_records import TopicIdPartition
 
 if TYPE_CHECKING:
@@ -122,8 +124,30 @@ class Tier:
         topic_id, topic, index = remote_log.partition
         log = self.services.logs.logs.get((topic, index))
         if log is not None and log.topic_id == topic_id:
+            self._restore_epochs(log, remote_log)
             copied_offset = lineage_of(log).copied_up_to(remote_log.segments)
             remote_log.copied_offset = log.copied_offset = copied_offset
+
+    @staticmethod
+    def _restore_epochs(local_log: PartitionLog, remote_log: RemoteLog) -> None:
+        """Restore leader epochs of remote records that a damaged leader-epoch-checkpoint has lost."""
+        entries = local_log.leader_epochs.entries
+        start_offset = local_log.log_start_offset
+        if not local_log.config.tiered or not entries or entries[0].start_offset <= start_offset:
+            return
+        epochs = with_epochs_of_copies(remote_log.segments, lineage_of(local_log), start_offset)
+        if epochs == entries or not local_log.directory.is_online or local_log.closed:
+            return
+        try:
+            local_log.leader_epochs.replace([EpochEntry(*each) for each in epochs])
+        except OSError as error:
+            local_log.directory.fail(error)
+            return
+        local_log.mark_unsynced(local_log.leader_epochs.path)
+        restored = ", ".join(
+            f"{epoch} from offset {start}" for epoch, start in epochs[: len(epochs) - len(entries) + 1]
+        )
+        log.warning("Leader epochs of %s were restored from remote storage: %s", local_log.name, restored)
 
 
 def _place_of(log: PartitionLog) -> TopicIdPartition:
