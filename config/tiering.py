@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from remote.errors import SettingError
-from remote.storage_settings import read_settings
+from remote.storage_settings import read_settings, setting_errors
 
 from .combinations import retention_ms
 from .errors import Problem
@@ -93,11 +93,10 @@ def tiering_problems(config: BrokerConfig) -> Iterator[Problem]:
     if config.is_controller:
         return  # it checks topics, and stores nothing
     class_name, settings, prefix = storage_settings(config)
-    try:
+    errors = setting_errors(class_name, settings, prefix)
+    yield from (Problem(error.key, error.value, error.reason, error.allowed) for error in errors)
+    if not errors:
         chosen = read_settings(class_name, settings, prefix)
-    except SettingError as error:
-        yield Problem(error.key, error.value, error.reason, error.allowed)
-    else:
         yield from _place_problems(config, prefix + chosen.location_key, chosen.directory)
     yield from _metadata_problems(config)
     yield from _retention_problems(config)

@@ -65,6 +65,26 @@ def read_settings(class_name: str | None, settings: Mapping[str, str], prefix: s
     raise SettingError(CLASS_KEY, class_name or None, reason, ", ".join(CLASSES))
 
 
+def setting_errors(class_name: str | None, settings: Mapping[str, str], prefix: str) -> list[SettingError]:
+    """Return why these settings cannot be used, each with its key; none if they can.
+
+    Behind a setting that cannot be used, the others are read as if it were not given. Keys that are missing then are
+    not reported, because the bad value may be the reason.
+    """
+    left, found = dict(settings), list[SettingError]()
+    while True:
+        try:
+            read_settings(class_name, left, prefix)
+        except SettingError as error:
+            given = error.key.removeprefix(prefix)
+            if not found or given in left:
+                found.append(error)
+            if error.key == CLASS_KEY or left.pop(given, None) is None:
+                return found
+        else:
+            return found
+
+
 def _local_tiered(given: Given) -> StorageSettings:
     """LocalTieredStorage's keys. Without `dir` Kafka stores in a directory that nobody finds after a restart."""
     if given.text("transferer.class") is not None:

@@ -12,7 +12,7 @@ from remote.aiven_settings import AZURE, FILE_SYSTEM, GCS, S3
 from remote.configured import layout_of
 from remote.errors import SettingError
 from remote.local_tiered_layout import FOLDER, LocalTieredLayout, key_of
-from remote.storage_settings import AIVEN_CLASS, LOCAL_TIERED_CLASS, OWN_CLASS, read_settings
+from remote.storage_settings import AIVEN_CLASS, LOCAL_TIERED_CLASS, OWN_CLASS, read_settings, setting_errors
 from remote.stored_where import LayoutKind
 from tests.unit.remote.recorded import AIVEN, copied_segments
 
@@ -192,3 +192,20 @@ def test_a_missing_extra_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPat
 def test_a_directory_needs_no_library_for_buckets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "remote.object_store", None)
     assert isinstance(layout_of(OWN_CLASS, {"url": f"file://{tmp_path}"}), AivenLayout)
+
+
+def test_all_settings_that_cannot_be_used_are_found() -> None:
+    given = {"url": "s3://bucket", "chunk.size": "0", "timeout.ms": "soon", "colour": "blue", "shape": "round"}
+    errors = setting_errors(OWN_CLASS, given, "rsm.config.")
+    assert sorted(each.key for each in errors) == [f"rsm.config.{key}" for key in sorted(given) if key != "url"]
+    assert setting_errors(OWN_CLASS, {"url": "s3://bucket"}, "rsm.config.") == []
+
+
+def test_missing_setting_behind_a_bad_one_is_not_reported() -> None:
+    """A wrong URL is one problem, not also a missing one."""
+    [error] = setting_errors(OWN_CLASS, {"url": "ftp://bucket"}, "rsm.config.")
+    assert error.key == "rsm.config.url"
+    [error] = setting_errors(OWN_CLASS, {}, "rsm.config.")
+    assert error.reason == "must be set"
+    [error] = setting_errors("Nothing", {}, "rsm.config.")
+    assert error.value == "Nothing"
