@@ -65,12 +65,14 @@ class EpochSegments:
         self.ordered_bytes -= sum(self._size_of(row) for row in removed if row not in self.odd)
         del self._starts[first:end], self._rows[first:end]
 
-    def delete(self, row: int, start_offset: int) -> None:
-        """The deletion of the segment has begun."""
+    def delete(self, row: int, start_offset: int) -> bool:
+        """The deletion of the segment has begun. Returns whether it was referenced."""
         at = bisect_left(self._starts, start_offset)
-        if at < len(self._rows) and self._rows[at] == row:
+        is_referenced = at < len(self._rows) and self._rows[at] == row
+        if is_referenced:
             self._unreference(at, at + 1)
         self.unreferenced.add(row)
+        return is_referenced
 
     def forget(self, row: int) -> None:
         """The segment is deleted."""

@@ -58,8 +58,26 @@ class Lineage(NamedTuple):
             return False
         return segment.end_offset < Lineage(own, self.log_end_offset).end_of(common[-1][0])
 
-    def copied_up_to(self, segments: RemoteSegments) -> int:
+    def copied_up_to(self, segments: RemoteSegments, log_start_offset: int) -> int:
         """Return the last offset of the log that remote storage has (inclusive), or NOTHING_COPIED.
+
+        All offsets from the log's start to there are in remote storage. Copies at its start or behind it are gone if a
+        topic was not tiered for a while (remote.log.delete.on.disable). Only then are the others looked at one by one.
+        """
+        copied = self._ever_copied(segments)
+        if segments.deleted_up_to < log_start_offset:
+            return copied
+        offset = log_start_offset
+        while offset <= copied:
+            epoch = self.epoch_of(offset)
+            segment = None if epoch is None else segments.find(epoch, offset)
+            if segment is None:
+                return offset - 1
+            offset = segment.end_offset + 1
+        return copied
+
+    def _ever_copied(self, segments: RemoteSegments) -> int:
+        """Return the last offset that was ever copied.
 
         The epochs are asked from the last one back, because another replica may have copied more of an epoch than
         this log has.

@@ -32,7 +32,7 @@ class RemoteSegments:
     Each segment has a row of packed values; the rows are in the order of the copies.
     """
 
-    __slots__ = ("_custom", "_epochs", "_ids", "_of_epoch", "_rows", "count", "size_bytes")
+    __slots__ = ("_custom", "_epochs", "_ids", "_of_epoch", "_rows", "count", "deleted_up_to", "size_bytes")
 
     def __init__(self) -> None:
         self._rows = bytearray()
@@ -41,6 +41,8 @@ class RemoteSegments:
         self._epochs: dict[int, Epochs] = {}
         self._custom: dict[int, bytes] = {}
         self._of_epoch: dict[int, EpochSegments] = {}
+        #: The last offset of a copy that was the one to read and whose deletion has begun; -1: there was none.
+        self.deleted_up_to = -1
         #: The number of segments, in any state, and their bytes.
         self.count = 0
         self.size_bytes = 0
@@ -84,7 +86,8 @@ class RemoteSegments:
             if update.state is SegmentState.COPY_FINISHED:
                 of_epoch.finish(row, start_offset, segment.end_of_epoch(epoch))
             elif update.state is SegmentState.DELETE_STARTED:
-                of_epoch.delete(row, start_offset)
+                if of_epoch.delete(row, start_offset):
+                    self.deleted_up_to = max(self.deleted_up_to, segment.end_offset)
             else:
                 of_epoch.forget(row)
         if update.state is SegmentState.DELETE_FINISHED:

@@ -125,7 +125,7 @@ class Tier:
         log = self.services.logs.logs.get((topic, index))
         if log is not None and log.topic_id == topic_id:
             self._restore_epochs(log, remote_log)
-            copied_offset = lineage_of(log).copied_up_to(remote_log.segments)
+            copied_offset = lineage_of(log).copied_up_to(remote_log.segments, log.log_start_offset)
             remote_log.copied_offset = log.copied_offset = copied_offset
 
     @staticmethod

@@ -100,7 +100,7 @@ class Tiers(RuleBasedStateMachine):
         log = self.log
         due = due_for_copying(
             log.closed,
-            copied_offset=log.lineage.copied_up_to(self.remote),
+            copied_offset=log.lineage.copied_up_to(self.remote, log.log_start),
             log_start_offset=log.log_start,
             safe_offset=min(log.synced, log.end - stable),
             active_bytes=(log.end - log.starts[-1]) * RECORD,
@@ -126,7 +126,7 @@ class Tiers(RuleBasedStateMachine):
 
     @rule(keep=st.integers(0, 3))
     def expire_locally(self, keep: int) -> None:
-        copied = self.log.lineage.copied_up_to(self.remote)
+        copied = self.log.lineage.copied_up_to(self.remote, self.log.log_start)
         while len(self.log.starts) > keep + 1 and self.log.starts[1] - 1 <= copied:
             del self.log.starts[0]
 
@@ -139,7 +139,7 @@ class Tiers(RuleBasedStateMachine):
     def expire(self, ms: int, limit: int, deleted: int, half: bool) -> None:
         """Delete what has expired; a crash comes after so many deletions, if there are more."""
         log = self.log
-        copied = log.lineage.copied_up_to(self.remote)
+        copied = log.lineage.copied_up_to(self.remote, log.log_start)
         found = expired(
             self.remote,
             log.lineage,
@@ -163,6 +163,15 @@ class Tiers(RuleBasedStateMachine):
                     self.objects.pop(segment.id, None)
                 self.crash()
                 return
+            self.objects.pop(segment.id, None)
+            self.update(segment, SegmentState.DELETE_FINISHED)
+
+    @rule(deleted=st.integers(0, 4))
+    def turn_off_for_a_while(self, deleted: int) -> None:
+        """Delete copies of a topic that is not tiered; it is tiered again after so many of them."""
+        self.log.raise_start(self.log.starts[0])
+        for segment in list(self.remote)[:deleted]:
+            self.update(segment, SegmentState.DELETE_STARTED)
             self.objects.pop(segment.id, None)
             self.update(segment, SegmentState.DELETE_FINISHED)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.tiered.copies import DELETING, copied, enter, segment
+from tests.unit.tiered.copies import DELETING, copied, enter, id_of, segment
 from tiered.lineage import NOTHING_COPIED, Lineage, clamped, with_records
-from tiered.segment import Epochs
+from tiered.segment import Epochs, SegmentState, SegmentUpdate
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,31 @@ def test_a_segment_may_begin_before_the_start_of_the_log(start: int, end: int, e
 
 def test_nothing_belongs_to_a_log_without_epochs() -> None:
     assert not Lineage((), 100).contains(segment(1, 0, 9))
-    assert Lineage((), 100).copied_up_to(copied(segment(1, 0, 9))) == NOTHING_COPIED
+    assert Lineage((), 100).copied_up_to(copied(segment(1, 0, 9)), 0) == NOTHING_COPIED
 
 
 def test_the_copied_offset_is_that_of_the_latest_epoch_that_was_copied() -> None:
     segments = copied(segment(1, 0, 9), segment(2, 10, 65, ((2, 10), (5, 60))))
-    assert LOG.copied_up_to(segments) == 65
-    assert Lineage(((0, 0), (2, 10), (5, 60)), 64).copied_up_to(segments) == 63
-    assert Lineage(((0, 0), (2, 10), (6, 40)), 90).copied_up_to(segments) == 39
-    assert Lineage(((1, 0),), 90).copied_up_to(segments) == NOTHING_COPIED
+    assert LOG.copied_up_to(segments, 0) == 65
+    assert Lineage(((0, 0), (2, 10), (5, 60)), 64).copied_up_to(segments, 0) == 63
+    assert Lineage(((0, 0), (2, 10), (6, 40)), 90).copied_up_to(segments, 0) == 39
+    assert Lineage(((1, 0),), 90).copied_up_to(segments, 0) == NOTHING_COPIED
+
+
+def test_offsets_whose_copies_are_deleted_are_not_copied() -> None:
+    """The log begins at 10: the copies of what it still has were deleted while its topic was not tiered."""
+    log = Lineage(((0, 0),), 90)
+    segments = copied(segment(1, 0, 9), segment(2, 10, 19), segment(3, 20, 29))
+    assert segments.update(SegmentUpdate(id_of(1), SegmentState.DELETE_STARTED, 1, 1))
+    assert log.copied_up_to(segments, 10) == 29
+    assert segments.update(SegmentUpdate(id_of(2), SegmentState.DELETE_STARTED, 1, 1))
+    assert log.copied_up_to(segments, 20) == 29
+    assert log.copied_up_to(segments, 10) == 9
+    assert segments.update(SegmentUpdate(id_of(2), SegmentState.DELETE_FINISHED, 1, 1))
+    assert log.copied_up_to(segments, 10) == 9
+    assert segments.add(segment(4, 10, 19))
+    assert segments.update(SegmentUpdate(id_of(4), SegmentState.COPY_FINISHED, 1, 1))
+    assert log.copied_up_to(segments, 10) == 29
 
 
 def test_the_remote_start_is_the_first_finished_segment() -> None:

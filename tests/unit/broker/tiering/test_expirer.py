@@ -169,6 +169,26 @@ def test_turning_on_again_ends_the_deletion(broker: CopyingBroker):
     assert len(deleted) == 1 < count
 
 
+def test_topic_that_is_tiered_again_is_copied_again(broker: CopyingBroker):
+    """Its copies are gone: local retention may not count on them, or records would be nowhere."""
+    partition = broker.tiered(local_retention_bytes="-2")
+    broker.append(partition, 16)
+    broker.round(2)
+    assert len(broker.remote(partition)) > 2
+    configure(broker, remote_storage_enable="false", remote_log_delete_on_disable="true")
+    broker.round()
+    assert not broker.remote(partition)
+    broker.layout.fails.add("copy")
+    configure(broker, remote_storage_enable="true", local_retention_bytes="1")
+    broker.round(2)
+    assert partition.log.local_start_offset == partition.log.log_start_offset == 0
+    broker.layout.fails.clear()
+    broker.round(3)
+    assert partition.log.log_start_offset == 0
+    assert broker.remote(partition)[0].start_offset == 0
+    assert partition.log.local_start_offset == partition.log.active_segment.base_offset
+
+
 def test_turned_off_by_another_way_deletes_nothing(broker: CopyingBroker):
     """Without remote.log.delete.on.disable nothing is deleted, whatever the reason is."""
     partition = copied(broker)
